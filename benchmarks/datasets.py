@@ -1,0 +1,266 @@
+"""Data sets by name, from the folder ``$WIDEMARGIN_DATA`` or from OpenML.
+
+The folder holds one ``.npz`` archive a set with the arrays ``X_train, y_train, X_test, y_test`` (or
+``X, y``); a sparse part is stored as ``X_train_data, X_train_indices, X_train_indptr,
+X_train_shape``. What is done to the raw values is written in the `RECIPES` table and nowhere else:
+values stay raw unless a recipe says otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+Arrays = Mapping[str, Any]
+Parts = tuple[Any, np.ndarray, Any, np.ndarray]
+
+SPLIT_SEED = 0
+COVTYPE_TEST_ROWS = 50_000
+LIBSVM_PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
+
+
+class DatasetNotFound(RuntimeError):
+    """The set is unknown, or its file is neither in the folder nor to be had from OpenML."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A set with its training and test part; X is a float array or a float64 CSR matrix."""
+
+    name: str
+    X_train: Any
+    y_train: np.ndarray
+    X_test: Any
+    y_test: np.ndarray
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a set is found and prepared.
+
+    ``openml`` is the data id there, for sets whose OpenML copy keeps the order of the rows
+    (training part first, ``n_train`` rows, ``n_rows`` in all); ``where`` tells a user without the
+    folder where the files are.
+    """
+
+    prepare: Callable[[Arrays], Parts]
+    file: str | None = None
+    openml: int | None = None
+    n_train: int | None = None
+    n_rows: int | None = None
+    where: str = ""
+
+
+# ---------------------------------------------------------------- reading one part of an archive
+
+
+def matrix(arrays: Arrays, part: str) -> Any:
+    """The matrix called ``part``: dense float64, or CSR float64 with int32 indices."""
+    if part in arrays:
+        return np.ascontiguousarray(arrays[part], dtype=np.float64)
+    data = arrays[f"{part}_data"].astype(np.float64)
+    indices, indptr = (
+        arrays[f"{part}_{piece}"].astype(np.int32) for piece in ("indices", "indptr")
+    )
+    return sp.csr_matrix((data, indices, indptr), shape=tuple(arrays[f"{part}_shape"]))
+
+
+def labels(arrays: Arrays, part: str) -> np.ndarray:
+    return np.asarray(arrays[part]).astype(np.int64)
+
+
+def standardised(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both parts with the training part's mean and deviation; in place, columns may be constant."""
+    mean = train.mean(axis=0, dtype=np.float64).astype(train.dtype)
+    train -= mean
+    test -= mean
+    deviation = np.sqrt(np.einsum("ij,ij->j", train, train, dtype=np.float64) / len(train))
+    deviation[deviation == 0.0] = 1.0
+    train /= deviation.astype(train.dtype)
+    test /= deviation.astype(test.dtype)
+    return train, test
+
+
+# ---------------------------------------------------------------- recipes
+
+
+def as_given(arrays: Arrays) -> Parts:
+    return (
+        matrix(arrays, "X_train"),
+        labels(arrays, "y_train"),
+        matrix(arrays, "X_test"),
+        labels(arrays, "y_test"),
+    )
+
+
+def first_rows(n_train: int) -> Callable[[Arrays], Parts]:
+    """The first ``n_train`` rows train, the others test (rows in their published order)."""
+
+    def prepare(arrays: Arrays) -> Parts:
+        X, y = matrix(arrays, "X"), labels(arrays, "y")
+        return X[:n_train], y[:n_train], X[n_train:], y[n_train:]
+
+    return prepare
+
+
+def random_rows(train: float | int) -> Callable[[Arrays], Parts]:
+    """A share (or a number) of the rows of the only part there is, drawn with a fixed seed."""
+
+    def prepare(arrays: Arrays) -> Parts:
+        X, y = matrix(arrays, "X_train"), labels(arrays, "y_train")
+        n_train = train if isinstance(train, int) else round(train * len(y))
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(y))
+        # Sorted, so that a sparse or memory-mapped matrix is read in its own order.
+        kept, held = np.sort(order[:n_train]), np.sort(order[n_train:])
+        return X[kept], y[kept], X[held], y[held]
+
+    return prepare
+
+
+def tf_idf(arrays: Arrays) -> Parts:
+    """Term counts to TF-IDF with rows of unit length; the papers do not say what they used."""
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    X_train, y_train, X_test, y_test = as_given(arrays)
+    weights = TfidfTransformer(norm="l2").fit(X_train)
+    return weights.transform(X_train), y_train, weights.transform(X_test), y_test
+
+
+def intrusion(arrays: Arrays) -> Parts:
+    """Attack (+1) against normal (−1); categories as indicators; every column standardised.
+
+    float32, because 500,000 × 119 in float64 would already be half a gigabyte.
+    """
+    category = [int(column) for column in arrays["cat_cols"]]
+    sizes = [len(arrays[f"cat{column}"]) for column in category]
+    normal = list(arrays["classes"]).index("normal")
+
+    def encode(X: np.ndarray) -> np.ndarray:
+        number = np.delete(X, category, axis=1)
+        out = np.zeros((len(X), number.shape[1] + sum(sizes)), dtype=np.float32)
+        out[:, : number.shape[1]] = number
+        first = number.shape[1]
+        for column, size in zip(category, sizes, strict=True):
+            out[np.arange(len(X)), first + X[:, column].astype(np.intp)] = 1.0
+            first += size
+        return out
+
+    X_train, X_test = standardised(encode(arrays["X_train"]), encode(arrays["X_test"]))
+    y_train, y_test = (np.where(arrays[part] == normal, -1, 1) for part in ("y_train", "y_test"))
+    return X_train, y_train, X_test, y_test
+
+
+def lodgepole(arrays: Arrays) -> Parts:
+    """Class 2 (+1) against the rest (−1), 50,000 random rows for the test, standardised."""
+    X, y = matrix(arrays, "X"), np.where(labels(arrays, "y") == 2, 1, -1)
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(y))
+    held, kept = order[:COVTYPE_TEST_ROWS], order[COVTYPE_TEST_ROWS:]
+    X_train, X_test = standardised(X[kept], X[held])
+    return X_train, y[kept], X_test, y[held]
+
+
+def generated(_: Arrays) -> Parts:
+    """Three overlapping Gaussian classes: needs no file, for trying the machinery."""
+    rng = np.random.default_rng(SPLIT_SEED)
+    y = np.arange(600) % 3
+    X = rng.standard_normal((600, 5)) + 2.0 * np.eye(5)[y]
+    return X[:400], y[:400], X[400:], y[400:]
+
+
+RECIPES: dict[str, Recipe] = {
+    "optdigits": Recipe(as_given, "optdigits", openml=28, n_train=3823, n_rows=5620),
+    "satimage": Recipe(
+        as_given,
+        "satimage",
+        where="UCI, Statlog (Landsat Satellite): sat.trn and sat.tst (OpenML's copy lacks rows)",
+    ),
+    "pendigits": Recipe(as_given, "pendigits", openml=32, n_train=7494, n_rows=10992),
+    "letter": Recipe(first_rows(15_000), "letter", openml=6, n_rows=20_000),
+    "mnist": Recipe(as_given, "mnist", openml=554, n_train=60_000, n_rows=70_000),
+    "usps": Recipe(as_given, "usps", where=LIBSVM_PAGE + " (usps, usps.t; values in [0, 1])"),
+    "ijcnn1": Recipe(random_rows(0.8), "ijcnn1_train", where=LIBSVM_PAGE + " (ijcnn1)"),
+    "w8a": Recipe(random_rows(0.8), "w8a", where=LIBSVM_PAGE + " (w8a)"),
+    # The paper's w3a has 4,912 training rows of w8a, and the other 44,837 test.
+    "w8a_5000": Recipe(random_rows(5000), "w8a", where=LIBSVM_PAGE + " (w8a)"),
+    "reuters": Recipe(
+        tf_idf,
+        "reuters21578_modapte",
+        where="http://www.daviddlewis.com/resources/testcollections/reuters21578/ (ModApte split)",
+    ),
+    "kddcup99_10pct": Recipe(
+        intrusion,
+        "kddcup99_10pct",
+        where="http://kdd.ics.uci.edu/databases/kddcup99/ (kddcup.data_10_percent, corrected)",
+    ),
+    "covtype": Recipe(lodgepole, "covtype", openml=1596, n_rows=581_012),
+    "generated": Recipe(generated),
+}
+
+
+# ---------------------------------------------------------------- finding the arrays
+
+
+def from_folder(name: str, recipe: Recipe, folder: Path) -> Arrays:
+    path = folder / f"{recipe.file}.npz"
+    if not path.is_file():
+        hint = f" It comes from {recipe.where}." if recipe.where else ""
+        raise DatasetNotFound(
+            f"data set {name!r}: no file {path}. Put it there, or unset WIDEMARGIN_DATA to "
+            f"fetch from OpenML what OpenML has.{hint}"
+        )
+    with np.load(path, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def from_openml(name: str, recipe: Recipe) -> Arrays:
+    if recipe.openml is None:
+        raise DatasetNotFound(
+            f"data set {name!r} is not on OpenML in the form needed. Get it from {recipe.where}, "
+            f"store it as {recipe.file}.npz and set WIDEMARGIN_DATA to the folder."
+        )
+    from sklearn.datasets import fetch_openml
+
+    try:
+        bunch = fetch_openml(data_id=recipe.openml, as_frame=False, parser="auto")
+    except Exception as error:  # offline shows as URLError, timeout, ConnectionError or OSError
+        raise DatasetNotFound(
+            f"data set {name!r}: OpenML (data id {recipe.openml}) did not answer: {error}. "
+            f"Without a network, set WIDEMARGIN_DATA to a folder with {recipe.file}.npz."
+        ) from error
+    X, y = bunch.data, np.unique(bunch.target, return_inverse=True)[1]
+    if name == "covtype":
+        y = y + 1  # its labels are 1 to 7, and the recipe asks for 2
+    if recipe.n_rows is not None and len(y) != recipe.n_rows:
+        raise DatasetNotFound(
+            f"data set {name!r}: OpenML gave {len(y)} rows where {recipe.n_rows} were expected, "
+            f"so its split is unknown. Set WIDEMARGIN_DATA to a folder with {recipe.file}.npz."
+        )
+    if recipe.n_train is None:
+        return {"X": X, "y": y}
+    n = recipe.n_train
+    return {"X_train": X[:n], "y_train": y[:n], "X_test": X[n:], "y_test": y[n:]}
+
+
+def load(name: str, rows: int | None = None) -> Dataset:
+    """The set called ``name``; ``rows`` keeps that many random training rows (fixed seed)."""
+    if name not in RECIPES:
+        raise DatasetNotFound(f"unknown data set {name!r}; known: {', '.join(sorted(RECIPES))}")
+    recipe = RECIPES[name]
+    folder = os.environ.get("WIDEMARGIN_DATA")
+    if recipe.file is None:
+        arrays: Arrays = {}
+    elif folder:
+        arrays = from_folder(name, recipe, Path(folder))
+    else:
+        arrays = from_openml(name, recipe)
+    X_train, y_train, X_test, y_test = recipe.prepare(arrays)
+    if rows is not None and rows < len(y_train):
+        kept = np.sort(np.random.default_rng(SPLIT_SEED).permutation(len(y_train))[:rows])
+        X_train, y_train = X_train[kept], y_train[kept]
+    return Dataset(name, X_train, y_train, X_test, y_test)

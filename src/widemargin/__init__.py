@@ -1,0 +1,11 @@
+"""Maximum-margin kernel learning on large data.
+
+Classifiers whose cost is linear in the rows, whose memory does not grow with them, and which print
+a certificate of how good the answer is.
+"""
+
+from widemargin.certificate import Certificate
+from widemargin.svm import BallVectorClassifier, CoreVectorClassifier
+
+__all__ = ["BallVectorClassifier", "Certificate", "CoreVectorClassifier"]
+__version__ = "0.1.0"

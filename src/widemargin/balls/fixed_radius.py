@@ -1,0 +1,150 @@
+"""Enclosing balls of fixed radius: no solver, only moves of the centre.
+
+Tsang, Kocsor and Kwok, "Simpler core vector machines with enclosing balls" (BVM).
+
+Algorithm 2: while a point lies outside (1 + ε) r, move the centre towards it until the ball of
+radius r touches it, (5) and (6); at most 1/ε² moves (Proposition 1).
+Algorithm 3: the same with ε = ½, ¼, … down to the one asked for, each from the last centre.
+Algorithm 4: give the centre one more coordinate, first r, that the points do not have. It shrinks
+with every move, and what is left of it, c_T, shows a smaller ball, r'² = (1 + ε)² r² − c_T²; repeat
+with r' until c_T² ≤ (2ε + ε²) r². We keep the centre from one radius to the next.
+
+The first radius is √η with η = κ + 1 + 1/(2C) for a kernel with k(x, x) = κ (Section 3.4, where the
+1 is missing), never below the smallest radius (Lemma 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from widemargin.balls.core import Ball, CoreProblem, Vector, ball_facts, padded
+from widemargin.qp.margin import MarginDual
+
+# Multiplications that one call may spend before the outer loop gets a chance to look up.
+_EFFORT = 10**9
+
+
+@dataclass(frozen=True)
+class FixedRadiusState(Ball):
+    """A ball of fixed radius on its way down.
+
+    Attributes
+    ----------
+    augmented2 : float
+        Square of the extra coordinate of Algorithm 4 (0 in Algorithms 2 and 3).
+    fixed_radius2 : float
+        r².
+    current_eps : float
+        The current ε.
+    n_updates : int
+        Moves of the centre so far.
+    settled : bool
+        All core rows lie within (1 + ε) r.
+    """
+
+    augmented2: float
+    fixed_radius2: float
+    current_eps: float
+    n_updates: int
+    settled: bool
+
+
+@dataclass(frozen=True)
+class FixedRadiusBall:
+    """Balls of fixed radius.
+
+    Attributes
+    ----------
+    epsilon : float
+        The ε to reach; 0 goes on halving for as long as the loop wants more.
+    multiscale : bool
+        Algorithm 3 (True) or 2.
+    shrink : bool
+        Algorithm 4: look for smaller balls.
+    radius2 : float or None
+        r²; None takes η.
+    """
+
+    epsilon: float
+    multiscale: bool = True
+    shrink: bool = True
+    radius2: float | None = None
+
+    def begin(self, problem: CoreProblem, alpha: Vector | None) -> FixedRadiusState:
+        """Return the ball around the first core row, moved until it reaches the others."""
+        radius2 = problem.eta if self.radius2 is None else self.radius2
+        if alpha is None or not alpha.any():
+            alpha = np.zeros(len(problem.sign))
+            alpha[0] = 1.0
+        eps = max(0.5, self.epsilon) if self.multiscale else self.epsilon
+        state = FixedRadiusState(
+            alpha, 0.0, 0.0, 0.0, 1.0, 0.0, radius2 if self.shrink else 0.0, radius2, eps, 0, False
+        )
+        return self.solve(problem, state)
+
+    def solve(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState:
+        """Run Algorithm 2 on the core rows at the current radius and ε."""
+        from widemargin.qp import _compiled
+
+        m = len(problem.sign)
+        weight = padded(ball.alpha, m)
+        weight /= weight.sum()
+        at_weight = MarginDual.at(problem.K, problem.sign, problem.ridge, weight)
+        product = 1.0 - at_weight.residual
+        center = np.array([weight @ product, ball.augmented2])
+        diagonal = np.diagonal(problem.K).astype(np.float64) + 1.0 + problem.ridge
+        reach2 = (1.0 + ball.current_eps) ** 2 * ball.fixed_radius2
+        limit = max(1000, _EFFORT // m)
+        updates = int(
+            _compiled.pull(
+                problem.K,
+                problem.sign,
+                problem.ridge,
+                diagonal,
+                weight,
+                product,
+                center,
+                problem.eta,
+                ball.fixed_radius2,
+                reach2,
+                limit,
+            )
+        )
+        # The best multiple of the centre in the SVM's dual is 1/‖c‖², (35) of MMDA-CVM.
+        point = MarginDual.at(problem.K, problem.sign, problem.ridge, weight)
+        norm2 = float(weight @ (1.0 - point.residual))
+        point.move_to(weight / norm2)
+        # distance² = η + ‖c‖² + augmented² − 2 (1 − residual) ‖c‖² > reach²
+        outside = problem.eta + norm2 + float(center[1]) - reach2
+        return FixedRadiusState(
+            threshold=1.0 - outside / (2.0 * norm2),
+            augmented2=float(center[1]),
+            fixed_radius2=ball.fixed_radius2,
+            current_eps=ball.current_eps,
+            n_updates=ball.n_updates + updates,
+            settled=updates < limit,
+            **ball_facts(point),
+        )
+
+    def finished(self, ball: FixedRadiusState) -> bool:
+        """Return whether ε is reached and Algorithm 4 finds no smaller ball."""
+        return ball.settled and ball.current_eps <= self.epsilon and not self._shrinks(ball)
+
+    def _shrinks(self, ball: FixedRadiusState) -> bool:
+        # Step 3 of Algorithm 4; the last factor keeps rounding from asking for ever.
+        eps, radius2 = ball.current_eps, ball.fixed_radius2
+        return self.shrink and ball.augmented2 > (2 * eps + eps * eps) * radius2 * (1 + 1e-12)
+
+    def refine(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState | None:
+        """Take the smaller radius of Algorithm 4 if there is one, else halve ε, else stop."""
+        eps, radius2 = ball.current_eps, ball.fixed_radius2
+        if not ball.settled:
+            return self.solve(problem, ball)
+        if self._shrinks(ball):
+            smaller = (1 + eps) ** 2 * radius2 - ball.augmented2
+            return self.solve(problem, replace(ball, fixed_radius2=smaller, augmented2=smaller))
+        if eps <= self.epsilon or eps < 1e-15:
+            return None
+        return self.solve(problem, replace(ball, current_eps=max(self.epsilon, 0.5 * eps)))

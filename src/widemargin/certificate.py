@@ -1,0 +1,71 @@
+"""What a fit can prove about its own answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A bound on how far a fitted machine is from the optimum, and what it cost.
+
+    Several one-vs-rest problems are reported together: `primal` and `dual` are sums over the
+    problems.
+
+    Attributes
+    ----------
+    primal : float
+        Value of ½‖w‖² + ½b² + C Σ s ξ² at the returned machine, over all rows of `scope`.
+    dual : float
+        A lower bound on the optimum of the same problem.
+    gap : float
+        (primal − dual) / primal, between 0 and 1. The machine's objective is within this share
+        of the best possible one.
+    eps : float or None
+        Every point lies within (1 + eps) times the radius of the smallest enclosing ball; the
+        worst over the problems. None where no ball is involved.
+    scope : {"full", "span", "sample"}
+        The problem that primal and dual speak of: all rows, the best machine inside the span of
+        the vectors, or (only while fitting) a random sample of the rows.
+    n_vectors : int
+        Expansion vectors of the machine.
+    n_iter : int
+        Steps of the outer loop.
+    n_passes : int
+        Passes over all rows.
+    n_kernel : int
+        Kernel evaluations.
+    seconds : float
+        Wall-clock time of the loop.
+    stopped : str
+        Why it stopped.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    eps: float | None
+    scope: str
+    n_vectors: int
+    n_iter: int
+    n_passes: int
+    n_kernel: int
+    seconds: float
+    stopped: str
+
+    def __str__(self) -> str:
+        """Return the certificate as one line."""
+        ball = "" if self.eps is None else f", ball within 1 + {self.eps:.1e}"
+        return (
+            f"gap {self.gap:.1e} on the {self.scope} problem (primal {self.primal:.6g}, "
+            f"dual {self.dual:.6g}{ball}); {self.n_vectors:,} vectors, {self.n_iter} steps, "
+            f"{self.n_passes} passes, {self.n_kernel:.2g} kernel values, {self.seconds:.2f} s; "
+            f"{self.stopped}"
+        )
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """Return (primal − dual) / primal, never negative; 0 when both vanish."""
+    if primal <= 0.0:
+        return 0.0
+    return max(0.0, (primal - dual) / primal)

@@ -1,0 +1,12 @@
+"""Small dense quadratic programs with bounds.
+
+``sor`` is the papers' successive over-relaxation, ``active_set`` an exact method that starts warm,
+``coordinate`` a greedy ascent on a kernel matrix that many problems share, and ``margin`` puts the
+last two together for the dual of the L2-SVM.
+"""
+
+from widemargin.qp.active_set import solve_nonnegative
+from widemargin.qp.margin import MarginDual, solve_margin_dual
+from widemargin.qp.sor import solve_sor
+
+__all__ = ["MarginDual", "solve_margin_dual", "solve_nonnegative", "solve_sor"]

@@ -1,0 +1,149 @@
+"""Each different row once, with its multiplicity as a weight.
+
+A row that is given k times and a row of weight k are then the same problem, bit for bit, and so
+are two orders of the same rows: distinct rows are put in the order of a hash of their content,
+which is also as good as a random shuffle for everything that visits rows in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from widemargin.rows.base import BlockRows, IndexArray
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Distinct rows.
+
+    Attributes
+    ----------
+    rows : BlockRows
+        A view with each different pair of row and label once.
+    index : ndarray of int
+        Where each of them first stands among the original rows.
+    code : ndarray of int
+        Its label.
+    weight : ndarray of float
+        The summed weight of its copies.
+    """
+
+    rows: BlockRows
+    index: IndexArray
+    code: NDArray[np.intp]
+    weight: NDArray[np.float64]
+
+
+def distinct_rows(
+    rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.float64]
+) -> Distinct:
+    """Merge equal rows with equal labels; rows of weight zero are left out.
+
+    Parameters
+    ----------
+    rows : BlockRows
+        All rows.
+    code : ndarray of int of shape (n,)
+        Their labels, as numbers from 0.
+    weight : ndarray of shape (n,)
+        Their weights.
+
+    Returns
+    -------
+    Distinct
+        The different rows in an order that depends on their content only.
+    """
+    kept = np.flatnonzero(weight > 0)
+    constants = _column_constants(rows.shape[1])
+    key = np.concatenate(list(rows.scan(_RowHash(constants), kept)))
+    key = _mix(key + _mix((code[kept] + 1).astype(np.uint64)))
+    # A stable sort puts the first occurrence of a row in front of its copies.
+    order = np.argsort(key, kind="stable")
+    kept, key = kept[order], key[order]
+    first = np.ones(len(kept), dtype=bool)
+    first[1:] = key[1:] != key[:-1]
+    _separate_collisions(rows, kept, code, first)
+    group = np.cumsum(first) - 1
+    leader = kept[first]
+    merged = np.bincount(group, weights=weight[kept], minlength=len(leader))
+    return Distinct(rows.subset(leader), leader, code[leader], merged)
+
+
+@dataclass(frozen=True)
+class _RowHash:
+    """Visitor: a 64-bit hash of each row.
+
+    It is a sum over the columns in which zeros count nothing, so that dense and sparse forms of
+    the same rows hash alike.
+    """
+
+    constants: NDArray[np.uint64]
+
+    def __call__(self, block: Any, where: slice) -> NDArray[np.uint64]:
+        if sparse.issparse(block):
+            block = block.tocsr()
+            block.sum_duplicates()
+            terms = _value_bits(block.data) * self.constants[block.indices]
+            sums = np.zeros(block.shape[0], dtype=np.uint64)
+            filled = np.flatnonzero(np.diff(block.indptr))
+            if len(filled):
+                sums[filled] = np.add.reduceat(terms, block.indptr[filled])
+            return sums
+        return (_value_bits(block) * self.constants).sum(axis=1, dtype=np.uint64)
+
+
+def _column_constants(n_columns: int) -> NDArray[np.uint64]:
+    rng = np.random.default_rng(20040920)
+    odd: NDArray[np.uint64] = rng.integers(2**63, size=n_columns, dtype=np.uint64) | np.uint64(1)
+    return odd
+
+
+def _value_bits(values: NDArray[Any]) -> NDArray[np.uint64]:
+    # Adding zero turns -0.0 into 0.0, which is the same number to every kernel.
+    bits = (values.astype(np.float64) + 0.0).view(np.uint64)
+    return _mix(bits)
+
+
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread the bits: floats of round numbers differ in few of them. Zero stays zero."""
+    bits = (bits ^ (bits >> np.uint64(32))) * _MIX
+    return bits ^ (bits >> np.uint64(29))
+
+
+def _separate_collisions(
+    rows: BlockRows, kept: IndexArray, code: NDArray[np.intp], first: NDArray[np.bool_]
+) -> None:
+    """Take apart, in place, the rows that share a hash by chance (one in 10^19 pairs)."""
+    copies = np.flatnonzero(~first)
+    if not len(copies):
+        return
+    start = np.flatnonzero(first)
+    group = np.searchsorted(start, copies) - 1
+    leaders = kept[start[group]]
+    same = np.concatenate(list(rows.scan(_SameAs(rows, leaders), kept[copies])))
+    same &= code[leaders] == code[kept[copies]]
+    # Who is equal to whom in such a group does not matter: unmerged copies are correct too.
+    first[copies[np.isin(group, group[~same])]] = True
+
+
+@dataclass(frozen=True)
+class _SameAs:
+    """Visitor: whether each row equals its counterpart."""
+
+    rows: BlockRows
+    others: IndexArray
+
+    def __call__(self, block: Any, where: slice) -> NDArray[np.bool_]:
+        other = self.rows.block(self.others[where])
+        if sparse.issparse(block):
+            differs = (block != other).tocsr()
+            return np.diff(differs.indptr) == 0
+        same: NDArray[np.bool_] = (block == other).all(axis=1)
+        return same

@@ -1,0 +1,37 @@
+"""Rows of a compressed sparse row matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.rows.base import BlockRows, IndexArray
+
+
+class CSRRows(BlockRows):
+    """Rows of a SciPy CSR matrix or array, with 32- or 64-bit indices.
+
+    Blocks stay sparse; only the few rows that are taken as vectors become dense.
+    """
+
+    def __init__(self, X: Any, memory: int, threads: int) -> None:
+        super().__init__(memory, threads)
+        self.X = X
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 stays, everything else is worked on as float64."""
+        return np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
+
+    def _stored_shape(self) -> tuple[int, int]:
+        n, d = self.X.shape
+        return n, d
+
+    def _read(self, index: IndexArray | slice) -> Any:
+        return self.X[index].astype(self.dtype, copy=False)
+
+    def _dense(self, block: Any) -> NDArray[Any]:
+        dense: NDArray[Any] = block.toarray()
+        return dense

@@ -1,0 +1,341 @@
+"""What the kernel classifiers share: input, labels and weights, the fit, the decision function."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from widemargin.balls import CoreSet, Machines, Points
+from widemargin.balls.core import BallMethod
+from widemargin.kernels import Kernel, make_kernel
+from widemargin.kernels.bandwidth import resolve_gamma
+from widemargin.loop import Limits, Result, run
+from widemargin.parameters import (
+    check_choice,
+    check_count,
+    check_gamma,
+    check_not_negative,
+    check_positive,
+)
+from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
+from widemargin.rows import Distinct, as_rows, distinct_rows, parse_memory, weighted_moments
+from widemargin.rows.base import IndexArray
+from widemargin.threads import n_threads, single_threaded_blas
+
+# Share of the memory budget that the matrix of kernel values may take; blocks need the rest.
+_MATRIX_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Rows and dual variables of an earlier fit."""
+
+    rows: IndexArray
+    alpha: NDArray[np.float64]
+
+
+class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
+    """Base of the classifiers that find a ball: a subclass says which one."""
+
+    C: float
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    kernel_params: Any
+    stopping: str
+    epsilon: float
+    tol: float
+    max_iter: int
+    max_vectors: int | None
+    max_time: float | None
+    memory: int | str
+    class_weight: Any
+    warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    @abstractmethod
+    def _ball(self) -> BallMethod[Any]:
+        """Return how a ball is found on the core rows."""
+
+    def _growth(self) -> tuple[str, int | None]:
+        """Return how the core set grows, and from how large a sample."""
+        return "batch", None
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BallClassifier:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix of shape (n_samples, n_samples) if
+            ``kernel="precomputed"``. Memory-mapped files are read block by block.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight k is the same as k copies of it.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        self._check_parameters()
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype="numeric",
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            ensure_min_samples=2,
+        )
+        previous = self._previous_classes()
+        with single_threaded_blas():
+            points = self._points(X, y, sample_weight)
+            solver = self._solver(points, self._warm_start(points, previous))
+            limits = Limits(self.max_iter, self.max_time)
+            with reporting(self, X.shape[0], self.verbose, X, y) as report:
+                result = run(solver, limits, report)
+            self._copy_out(solver, result)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the signed margin of each row, one column a class if there are more than two.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class, or largest for the predicted one.
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, reset=False
+        )
+        rows = as_rows(
+            X,
+            memory=parse_memory(self.memory),
+            threads=n_threads(self.n_jobs),
+            precomputed=self._precomputed(),
+        )
+        vectors = self.support_vectors_
+        dense = vectors.toarray() if sparse.issparse(vectors) else vectors
+        coef = np.ascontiguousarray(self.dual_coef_.T)
+        machines = Machines(self._kernel(self.gamma_), dense, coef, self.intercept_, np.float64)
+        with single_threaded_blas():
+            values = np.concatenate(list(rows.scan(machines, width=len(dense))))
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row: the sign, or the argmax, of `decision_function`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        winner = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[winner]
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._precomputed()
+        return tags
+
+    # The steps of `fit`.
+
+    def _check_parameters(self) -> None:
+        check_positive("C", self.C)
+        check_gamma(self.gamma)
+        check_count("degree", self.degree)
+        check_choice("stopping", self.stopping, ("gap", "ball"))
+        check_positive("epsilon", self.epsilon)
+        check_not_negative("tol", self.tol)
+        check_count("max_iter", self.max_iter)
+        check_count("max_vectors", self.max_vectors, none=True, least=2)
+        if self.max_time is not None:
+            check_positive("max_time", self.max_time)
+        parse_memory(self.memory)
+        self._kernel(1.0)
+
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _kernel(self, gamma: float) -> Kernel:
+        return make_kernel(
+            self.kernel,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+    def _points(self, X: Any, y: NDArray[Any], sample_weight: Any) -> Points:
+        """State the problem: distinct rows, their classes, weights and kernel."""
+        if self._precomputed() and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs a square matrix of kernel values between the training "
+                f"rows, but X has shape {X.shape}; pass kernel_function(X, X)."
+            )
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        distinct = self._distinct(X, y, weight)
+        kernel = self._kernel(self._resolved_gamma(distinct))
+        n_classes = len(self.classes_)
+        table = 2.0 * np.eye(n_classes) - 1.0
+        if n_classes == 2:
+            table = table[:, 1:]
+        return Points(
+            distinct.rows, kernel, distinct.code, table, distinct.weight, self.C, distinct.index
+        )
+
+    def _distinct(self, X: Any, y: NDArray[Any], weight: NDArray[np.float64]) -> Distinct:
+        self.classes_ = np.unique(y[weight > 0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must hold at least two classes with positive weight, but has "
+                f"{len(self.classes_)} class; a classifier has nothing to separate."
+            )
+        code = np.searchsorted(self.classes_, y)
+        # Rows of weight zero may carry other labels; they are left out below.
+        code = np.minimum(code, len(self.classes_) - 1).astype(np.intp)
+        class_weight = self._class_weight(y, weight)
+        rows = as_rows(
+            X,
+            memory=parse_memory(self.memory),
+            threads=n_threads(self.n_jobs),
+            precomputed=self._precomputed(),
+        )
+        distinct = distinct_rows(rows, code, weight)
+        self._moments = None
+        if not self._precomputed():
+            self._moments = weighted_moments(distinct.rows, distinct.weight)
+        weighted = distinct.weight * class_weight[distinct.code]
+        return Distinct(distinct.rows, distinct.index, distinct.code, weighted)
+
+    def _class_weight(self, y: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        kept = weight > 0
+        factor: NDArray[np.float64] = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y[kept], sample_weight=weight[kept]
+        )
+        if not (factor > 0).all():
+            raise ValueError(
+                f"class_weight={self.class_weight!r} must be positive for every class; leave rows "
+                "out with sample_weight=0 instead."
+            )
+        return factor
+
+    def _resolved_gamma(self, distinct: Distinct) -> float:
+        moments, self._moments = self._moments, None
+        del self._moments
+        if moments is None:
+            self.gamma_ = 1.0
+        else:
+            self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
+        return self.gamma_
+
+    def _solver(self, points: Points, start: _Start | None) -> CoreSet[Any]:
+        growth, sample_size = self._growth()
+        dtype = self._value_dtype(points)
+        budget = _MATRIX_SHARE * parse_memory(self.memory) / np.dtype(dtype).itemsize
+        capacity, name = max(2, int(np.sqrt(budget))), f"memory={self.memory!r}"
+        if self.max_vectors is not None and self.max_vectors < capacity:
+            capacity, name = self.max_vectors, f"max_vectors={self.max_vectors}"
+        least = len(self.classes_)
+        if capacity < least:
+            raise ValueError(
+                f"{name} leaves room for {capacity} vectors, but {least} classes need one each; "
+                "raise it."
+            )
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return CoreSet(
+            points,
+            self._ball(),
+            growth=growth,
+            sample_size=sample_size,
+            tol=self.tol if self.stopping == "gap" else None,
+            capacity=capacity,
+            capacity_name=name,
+            dtype=dtype,
+            rng=np.random.default_rng(seed),
+            threads=n_threads(self.n_jobs),
+            first=None if start is None else start.rows,
+            first_alpha=None if start is None else start.alpha,
+        )
+
+    def _value_dtype(self, points: Points) -> DTypeLike:
+        return np.float64
+
+    # Warm starts.
+
+    def _previous_classes(self) -> NDArray[Any] | None:
+        if self.warm_start and hasattr(self, "dual_coef_"):
+            classes: NDArray[Any] = self.classes_
+            return classes
+        return None
+
+    def _warm_start(self, points: Points, previous: NDArray[Any] | None) -> _Start | None:
+        """Return the earlier solution if it belongs to these rows and classes."""
+        if previous is None or not np.array_equal(previous, self.classes_):
+            return None
+        order = np.argsort(points.number)
+        place = np.searchsorted(points.number, self.support_, sorter=order)
+        place = order[np.minimum(place, len(order) - 1)]
+        if not np.array_equal(points.number[place], self.support_):
+            return None
+        vectors = self.support_vectors_
+        dense = vectors.toarray() if sparse.issparse(vectors) else vectors
+        if not np.array_equal(points.rows.take(place), dense):
+            return None
+        alpha = self.dual_coef_ * points.table[points.code[place]].T
+        return _Start(place, np.maximum(alpha, 0.0))
+
+    def _copy_out(self, solver: CoreSet[Any], result: Result[Any]) -> None:
+        machines, core, beta = solver.machines(result.state)
+        number = solver.points.number[core]
+        order = np.argsort(number)
+        self.support_ = number[order]
+        vectors = machines.vectors[order]
+        stored = solver.points.rows.block(core[:1])
+        self.support_vectors_ = sparse.csr_array(vectors) if sparse.issparse(stored) else vectors
+        self.dual_coef_ = np.ascontiguousarray(beta[order].T)
+        self.intercept_ = machines.intercept
+        self.certificate_ = result.certificate
+        self.n_iter_ = result.certificate.n_iter
+        if not result.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped before its rule was met ({result.certificate.stopped}) "
+                f"with a relative gap of {result.certificate.gap:.2e}. The model is valid; raise the "
+                "limit, loosen tol, or lower C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )

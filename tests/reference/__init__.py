@@ -1,0 +1,1 @@
+"""Slow, obvious versions of the formulas, in float64: what the fast ones are compared with."""
