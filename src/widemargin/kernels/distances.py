@@ -48,7 +48,6 @@ from widemargin.kernels.operands import (
     working_dtype,
 )
 
-
 # The sparse 1-norm loop is no slower an entry than the dense one, so it wins up to here.
 L1_DENSE_SHARE = 0.5
 

