@@ -100,7 +100,7 @@ def run(
     begun = perf_counter()
     state = solver.start()
     stall = _Stall(limits.patience)
-    n_iter = 0
+    n_iter = 1
 
     def known() -> Certificate:
         seconds = perf_counter() - begun

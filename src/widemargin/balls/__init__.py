@@ -5,7 +5,7 @@ smallest ball around those, ``fixed_radius`` a ball of given radius that needs n
 """
 
 from widemargin.balls.fixed_radius import FixedRadiusBall
-from widemargin.balls.growth import CoreSet, CoreState
+from widemargin.balls.growth import CoreSet, CoreState, rounding
 from widemargin.balls.minimum import MinimumBall
 from widemargin.balls.points import Directions, Machines, Points
 
@@ -17,4 +17,5 @@ __all__ = [
     "Machines",
     "MinimumBall",
     "Points",
+    "rounding",
 ]

@@ -199,6 +199,8 @@ class CoreSet(Generic[State]):
     def certificate(self, state: CoreState[State]) -> Certificate:
         """Return primal, dual and ball of all problems together."""
         primal, dual = self._objectives(state)
+        # The sums' gap, and the rounding of the problems in the shares that they have in it.
+        gap = float((self._gaps(state) * primal).sum() / max(primal.sum(), np.finfo(float).tiny))
         eps = [
             ball.eps(self.points.eta, max(float(worst), ball.worst))
             for ball, worst in zip(state.balls, state.look.worst, strict=True)
@@ -206,7 +208,7 @@ class CoreSet(Generic[State]):
         return Certificate(
             primal=float(primal.sum()),
             dual=float(dual.sum()),
-            gap=relative_gap(float(primal.sum()), float(dual.sum())),
+            gap=min(1.0, gap),
             eps=max(eps),
             scope="full" if state.look.full else "sample",
             n_vectors=int((state.alpha() > 0).any(axis=0).sum()),
@@ -242,7 +244,10 @@ class CoreSet(Generic[State]):
         n, n_problems = self.points.n, self.points.n_problems
         if self.growth == "one" and self.first is None:
             return self._first_pairs()
-        size = n if self.capacity >= n else min(self.capacity, max(_FIRST, 2 * len(self.points.table)))
+        size = n
+        if self.capacity < n:
+            # A small core at first: the rest of its room is for rows that matter.
+            size = min(_FIRST, max(2 * len(self.points.table), self.capacity // 4))
         chosen: IndexArray = self.points.rows.sample(size, self.rng)
         chosen = np.union1d(self._one_of_each_class(), chosen)
         if self.first is not None:
@@ -439,9 +444,27 @@ class CoreSet(Generic[State]):
             for p, ball in enumerate(state.balls):
                 done[p] &= self.method.finished(ball)
             return done
+        return self._gaps(state) <= self.tol
+
+    def _gaps(self, state: CoreState[State]) -> Vector:
+        """Return the relative gap of each problem, with what rounding may hide of it."""
         primal, dual = self._objectives(state)
-        gap = [relative_gap(float(high), float(low)) for high, low in zip(primal, dual, strict=True)]
-        return np.array(gap) <= self.tol
+        return np.array(
+            [
+                relative_gap(float(high), float(low))
+                + rounding(self.dtype, self.points.eta, float(np.linalg.norm(ball.alpha)))
+                for high, low, ball in zip(primal, dual, state.balls, strict=True)
+            ]
+        )
+
+
+def rounding(dtype: DTypeLike, eta: float, norm: float) -> float:
+    """Return by how much rounded kernel values may change a relative gap.
+
+    A value is off by the unit roundoff u times its size, at most η; errors are independent, so f is
+    off by about u η ‖α‖, the objectives by Σα times that, and Σα is twice the objective.
+    """
+    return 4.0 * float(np.finfo(dtype).eps) / 2 * eta * norm
 
 
 def _carried(ball: State, old: NDArray[np.bool_], new: NDArray[np.bool_]) -> State:

@@ -14,7 +14,6 @@ that makes its squared norm η, the largest of all, so that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -151,50 +150,53 @@ class _KernelInto:
     out: NDArray[Any]
 
     def __call__(self, block: Any, where: slice) -> None:
-        self.kernel.block(block, self.vectors, out=self.out[where])
+        values = self.out[where]
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.kernel.block(block, self.vectors, out=values)
+            finite = bool(np.isfinite(values.sum())) or bool(np.isfinite(values).all())
+        if not finite:
+            raise ValueError(
+                f"kernel={self.kernel.name!r} gives infinite or undefined values on this data: "
+                "scale X (for example with StandardScaler) or use smaller kernel parameters."
+            )
 
 
 class CoreMatrix:
-    """Kernel values among the core rows, a matrix that grows in place.
+    """Kernel values among the core rows, a matrix that grows by doubling."""
 
-    The full capacity is reserved at once; the system hands out its pages only as they are used.
-    """
-
-    # Rows that become vectors at a time: sparse rows are dense as vectors, a chunk bounds that.
-    _CHUNK = 512
+    # Bytes of vectors at a time: rows that are sparse become dense as vectors.
+    _CHUNK = 64_000_000
 
     def __init__(self, points: Points, capacity: int, dtype: DTypeLike) -> None:
         self.points = points
         self.capacity = capacity
-        self._values = np.empty((capacity, capacity), dtype=dtype)
-        self._n_checked = 0
+        self._values = np.empty((0, 0), dtype=dtype)
 
     def extend(self, core: IndexArray, n_old: int) -> int:
         """Compute the values of the rows core[n_old:]; return how many were computed."""
-        computed = 0
-        for begin, end in _chunks(n_old, len(core), self._CHUNK):
-            vectors = self.points.rows.take(core[begin:end])
-            into = self._values[:end, begin:end]
-            visit = _KernelInto(self.points.kernel, vectors, into)
-            for _ in self.points.rows.scan(visit, core[:end], width=end - begin):
+        self._reserve(len(core), n_old)
+        rows, new = self.points.rows, core[n_old:]
+        into = self._values[n_old : len(core)]
+        step = max(512, self._CHUNK // (8 * rows.shape[1]))
+        for begin in range(0, len(core), step):
+            end = min(len(core), begin + step)
+            visit = _KernelInto(self.points.kernel, rows.take(core[begin:end]), into[:, begin:end])
+            for _ in rows.scan(visit, new, width=end - begin):
                 pass
-            if not np.isfinite(into[:: max(1, end // 64)]).all() or not np.isfinite(into.sum()):
-                raise ValueError(
-                    f"kernel={self.points.kernel.name!r} gives infinite or undefined values on this "
-                    "data: scale X (StandardScaler) or use smaller kernel parameters."
-                )
-            self._values[begin:end, :begin] = into[:begin].T
-            computed += end * (end - begin)
-        return computed
+        self._values[:n_old, n_old : len(core)] = into[:, :n_old].T
+        return len(new) * len(core)
+
+    def _reserve(self, size: int, n_old: int) -> None:
+        if size <= len(self._values):
+            return
+        side = min(self.capacity, max(size, 2 * len(self._values)))
+        larger = np.empty((side, side), dtype=self._values.dtype)
+        larger[:n_old, :n_old] = self._values[:n_old, :n_old]
+        self._values = larger
 
     def values(self, size: int) -> NDArray[Any]:
         """Return the values among the first `size` core rows."""
         return self._values[:size, :size]
-
-
-def _chunks(begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    for first in range(begin, end, size):
-        yield first, min(end, first + size)
 
 
 @dataclass(frozen=True)

@@ -200,3 +200,34 @@ def pull(
     center[0] = norm2
     center[1] = augmented2
     return updates
+
+
+@njit(nogil=True, cache=True)
+def gather(K: Any, index: Any) -> Any:
+    """Return K[index][:, index] without a copy of whole rows."""
+    m = len(index)
+    values = np.empty((m, m), dtype=K.dtype)
+    for i in range(m):
+        row = K[index[i]]
+        for j in range(m):
+            values[i, j] = row[index[j]]
+    return values
+
+
+@njit(nogil=True, fastmath={"contract", "reassoc", "nsz"}, cache=True)
+def combine(K: Any, index: Any, coef: Any) -> Any:
+    """Return Σ coef_i K[index_i], four rows at a time, summed in float64."""
+    n = K.shape[1]
+    total = np.zeros(n)
+    m = len(index)
+    whole = m - m % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = K[index[i]], K[index[i + 1]], K[index[i + 2]], K[index[i + 3]]
+        u, v, w, x = coef[i], coef[i + 1], coef[i + 2], coef[i + 3]
+        for j in range(n):
+            total[j] += u * a[j] + v * b[j] + w * c[j] + x * d[j]
+    for i in range(whole, m):
+        row = K[index[i]]
+        for j in range(n):
+            total[j] += coef[i] * row[j]
+    return total

@@ -72,17 +72,24 @@ class MarginDual:
 
     def move_to(self, alpha: Vector) -> None:
         """Set α and compute the residual from scratch."""
+        from widemargin.qp import _compiled
+
         support = np.flatnonzero(alpha)
         beta = (alpha * self.sign)[support]
-        product = beta.astype(self.K.dtype, copy=False) @ self.K[support] + beta.sum()
+        product = _compiled.combine(self.K, support, beta) + beta.sum()
         self.alpha = np.array(alpha)
         self.residual = 1.0 - self.sign * product - self.ridge * alpha
 
     def restricted_to(self, index: NDArray[np.intp]) -> MarginDual:
         """Return the problem on some rows that include the support, with values of its own."""
-        values = np.ascontiguousarray(self.K[np.ix_(index, index)])
+        from widemargin.qp import _compiled
+
         return MarginDual(
-            values, self.sign[index], self.ridge[index], self.alpha[index], self.residual[index]
+            _compiled.gather(self.K, index),
+            self.sign[index],
+            self.ridge[index],
+            self.alpha[index],
+            self.residual[index],
         )
 
     def margin(self) -> Vector:

@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from widemargin.balls import CoreSet, Machines, Points
+from widemargin.balls import CoreSet, Machines, Points, rounding
 from widemargin.balls.core import BallMethod
 from widemargin.kernels import Kernel, make_kernel
 from widemargin.kernels.bandwidth import resolve_gamma
@@ -298,8 +298,15 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         )
 
     def _value_dtype(self, points: Points) -> DTypeLike:
-        import os
-        return os.environ.get("WMDT","f8")
+        """Return float32 if its rounding cannot disturb a gap of `tol`, else float64.
+
+        With α = 0 the primal is C Σs, which bounds the dual optimum and with it
+        ‖α‖ ≤ 2C √(max s · Σs), and so what rounding can do to the objectives (`CoreSet.rounding`).
+        """
+        if self.stopping != "gap" or points.kernel.constant_diagonal is None:
+            return np.float64
+        norm = 2.0 * self.C * float(np.sqrt(points.weight.max() * points.weight.sum()))
+        return np.float32 if rounding(np.float32, points.eta, norm) <= self.tol / 4 else np.float64
 
     # Warm starts.
 
