@@ -19,7 +19,7 @@ class CoreProblem:
 
     Attributes
     ----------
-    K : ndarray of shape (m, m)
+    K : ndarray of shape (m, m) or wider
         Kernel values among the core rows, without the directions where there are any.
     sign : ndarray of shape (m,)
         ±1.
@@ -105,8 +105,8 @@ class BallMethod(Protocol[State]):
     def begin(self, problem: CoreProblem, alpha: Vector | None) -> State:
         """Return a first ball, from scratch or from given dual variables."""
 
-    def solve(self, problem: CoreProblem, ball: State) -> State:
-        """Return the ball of a problem whose core has grown since `ball`."""
+    def solve(self, problem: CoreProblem, ball: State, gap: float) -> State:
+        """Return the ball of a problem whose core has grown since `ball` left a gap of `gap`."""
 
     def finished(self, ball: State) -> bool:
         """Return whether a ball that holds all rows is good enough."""

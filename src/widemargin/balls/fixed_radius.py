@@ -84,7 +84,9 @@ class FixedRadiusBall:
         )
         return self.solve(problem, state)
 
-    def solve(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState:
+    def solve(
+        self, problem: CoreProblem, ball: FixedRadiusState, gap: float = 0.0
+    ) -> FixedRadiusState:
         """Run Algorithm 2 on the core rows at the current radius and ε."""
         from widemargin.qp import _compiled
 

@@ -184,14 +184,14 @@ class CoreSet(Generic[State]):
         core, member = joined
         n_kernel = state.n_kernel + self.matrix.extend(core, len(state.core))
         problems = self._problems(core, member)
-        done = self._done(state)
+        done, gaps = self._done(state), self._gaps(state)
 
         def solve(p: int) -> State:
             ball = state.balls[p]
             old, new = state.member[p], member[p]
             if self.growth == "one" and (done[p] or old.sum() == new.sum()):
                 return ball
-            return self.method.solve(problems[p], _carried(ball, old, new))
+            return self.method.solve(problems[p], _carried(ball, old, new), float(gaps[p]))
 
         balls = tuple(ordered_map(solve, range(len(problems)), self.threads))
         return self._seen(core, member, balls, state.n_passes, n_kernel)
@@ -398,7 +398,7 @@ class CoreSet(Generic[State]):
             projection = None
             if projections is not None:
                 projection = projections[p][own]
-                values = values - projection @ projection.T
+                values = values[:, : len(values)] - projection @ projection.T
             problems.append(
                 CoreProblem(values, sign[own], ridge[own], self.points.eta, projection)
             )

@@ -22,6 +22,9 @@ from widemargin.balls.core import Ball, CoreProblem, Vector, ball_facts, padded
 from widemargin.qp.margin import MarginDual, solve_margin_dual
 from widemargin.qp.sor import solve_sor
 
+# Accuracy of a ball on the core rows, as a share of the gap over all rows before.
+_ROUGH = 0.002
+
 
 @dataclass(frozen=True)
 class MinimumState(Ball):
@@ -59,13 +62,15 @@ class MinimumBall:
         start = np.zeros(len(problem.sign)) if alpha is None else alpha
         accuracy = 0.25 * (self.gap if self.epsilon is None else self.epsilon)
         empty = MinimumState(start, 0.0, 0.0, 0.0, 1.0, 0.0, accuracy)
-        return self.solve(problem, empty)
+        return self.solve(problem, empty, 0.0)
 
-    def solve(self, problem: CoreProblem, ball: MinimumState) -> MinimumState:
+    def solve(self, problem: CoreProblem, ball: MinimumState, gap: float) -> MinimumState:
         """Return the minimum ball of the core rows, started from `ball`."""
         start = padded(ball.alpha, len(problem.sign))
+        # While rows outside the core decide the gap, a rough ball shows them as well.
+        accuracy = max(ball.accuracy, _ROUGH * gap) if self.epsilon is None else ball.accuracy
         solve = self._sor if self.method == "sor" else self._exact
-        point = solve(problem, start, ball.accuracy)
+        point = solve(problem, start, accuracy)
         facts = ball_facts(point)
         state = MinimumState(threshold=0.0, accuracy=ball.accuracy, **facts)
         if self.epsilon is None:
@@ -80,7 +85,7 @@ class MinimumBall:
         """Solve ten times more accurately."""
         if ball.accuracy < 1e-14:
             return None
-        return self.solve(problem, replace(ball, accuracy=0.1 * ball.accuracy))
+        return self.solve(problem, replace(ball, accuracy=0.1 * ball.accuracy), 0.0)
 
     def _scale(self, ball: Ball, eta: float) -> float:
         # distance ≤ (1+ε) R  ⟺  residual ≤ (ε + ε²/2) R² 1ᵀα; the ε² only widens it.
@@ -100,7 +105,7 @@ class MinimumBall:
         """Algorithm 3: the largest change first, over α ≥ 0 and γ without bounds."""
         sign, ridge, projection = problem.sign, problem.ridge, problem.projection
         m = len(sign)
-        K: Any = np.asarray(problem.K, dtype=np.float64)
+        K: Any = np.asarray(problem.K[:, :m], dtype=np.float64)
         n_directions = 0 if projection is None else projection.shape[1]
         G = np.zeros((m + n_directions, m + n_directions))
         G[:m, :m] = (K + 1.0) * np.outer(sign, sign)

@@ -162,7 +162,11 @@ class _KernelInto:
 
 
 class CoreMatrix:
-    """Kernel values among the core rows, a matrix that grows by doubling."""
+    """Kernel values among the core rows, a matrix that grows in place.
+
+    The whole capacity is reserved at once, but the system hands out its pages only when they are
+    first used; copies to larger and larger matrices would cost more.
+    """
 
     # Bytes of vectors at a time: rows that are sparse become dense as vectors.
     _CHUNK = 64_000_000
@@ -170,11 +174,10 @@ class CoreMatrix:
     def __init__(self, points: Points, capacity: int, dtype: DTypeLike) -> None:
         self.points = points
         self.capacity = capacity
-        self._values = np.empty((0, 0), dtype=dtype)
+        self._values = np.empty((capacity, capacity), dtype=dtype)
 
     def extend(self, core: IndexArray, n_old: int) -> int:
         """Compute the values of the rows core[n_old:]; return how many were computed."""
-        self._reserve(len(core), n_old)
         rows, new = self.points.rows, core[n_old:]
         into = self._values[n_old : len(core)]
         step = max(512, self._CHUNK // (8 * rows.shape[1]))
@@ -183,20 +186,18 @@ class CoreMatrix:
             visit = _KernelInto(self.points.kernel, rows.take(core[begin:end]), into[:, begin:end])
             for _ in rows.scan(visit, new, width=end - begin):
                 pass
-        self._values[:n_old, n_old : len(core)] = into[:, :n_old].T
+        if n_old:
+            from widemargin.qp import _compiled
+
+            _compiled.mirror(self._values, n_old, len(core))
         return len(new) * len(core)
 
-    def _reserve(self, size: int, n_old: int) -> None:
-        if size <= len(self._values):
-            return
-        side = min(self.capacity, max(size, 2 * len(self._values)))
-        larger = np.empty((side, side), dtype=self._values.dtype)
-        larger[:n_old, :n_old] = self._values[:n_old, :n_old]
-        self._values = larger
-
     def values(self, size: int) -> NDArray[Any]:
-        """Return the values among the first `size` core rows."""
-        return self._values[:size, :size]
+        """Return the values among the first `size` core rows, in the first columns of a wider array.
+
+        Whole rows are contiguous, which compiled loops over them need to be fast.
+        """
+        return self._values[:size]
 
 
 @dataclass(frozen=True)

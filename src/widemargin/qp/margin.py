@@ -42,8 +42,8 @@ class MarginDual:
 
     Attributes
     ----------
-    K : ndarray of shape (n, n)
-        Kernel matrix without labels.
+    K : ndarray of shape (n, n) or wider
+        Kernel matrix without labels; columns beyond the square are not looked at.
     sign : ndarray of shape (n,)
         Labels ±1, as float64.
     ridge : ndarray of shape (n,)
@@ -131,8 +131,8 @@ def solve_margin_dual(
 
     Parameters
     ----------
-    K : ndarray of shape (n, n)
-        Kernel matrix, float32 or float64.
+    K : ndarray of shape (n, n) or wider
+        Kernel matrix, float32 or float64, C-contiguous for speed.
     sign : ndarray of shape (n,)
         ±1.
     ridge : ndarray of shape (n,)
@@ -156,8 +156,10 @@ def solve_margin_dual(
         if point.gap() <= gap or point.kkt_residual() <= tol:
             break
         index = _working_set(point)
-        if len(index) == len(sign):
+        if 2 * len(index) > len(sign):
+            # A matrix of its own would not be much smaller than K.
             _solve_whole(point, gap, tol)
+            point.move_to(point.alpha)
         else:
             inner = point.restricted_to(index)
             # Far from the end a rough answer shows the next violators as well.
@@ -202,6 +204,6 @@ def _solve_whole(point: MarginDual, gap: float, tol: float) -> None:
         factorisation = support**3 / 3 / _BLAS_ADVANTAGE + support * n + support**2
         if spent * n > _TURNS * factorisation:
             break
-    Q = (K.astype(np.float64) + 1.0) * np.outer(sign, sign)
+    Q = (K[:, :n].astype(np.float64) + 1.0) * np.outer(sign, sign)
     Q[np.diag_indices(n)] += ridge
     point.move_to(solve_nonnegative(Q, start=point.alpha).x)
