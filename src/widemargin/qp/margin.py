@@ -14,7 +14,7 @@ coordinate ascent runs until it has cost as much as a few factorisations would; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -155,11 +155,12 @@ def solve_margin_dual(
     for _ in range(max_rounds):
         if point.gap() <= gap or point.kkt_residual() <= tol:
             break
-        index = _working_set(point)
+        index, before = _working_set(point), point.alpha
         if 2 * len(index) > len(sign):
             # A matrix of its own would not be much smaller than K.
-            _solve_whole(point, gap, tol)
-            point.move_to(point.alpha)
+            inner = replace(point, alpha=point.alpha.copy(), residual=point.residual.copy())
+            _solve_whole(inner, gap, tol)
+            point.move_to(inner.alpha)
         else:
             inner = point.restricted_to(index)
             # Far from the end a rough answer shows the next violators as well.
@@ -167,6 +168,8 @@ def solve_margin_dual(
             alpha = np.zeros(len(sign))
             alpha[index] = inner.alpha
             point.move_to(alpha)
+        if np.array_equal(point.alpha, before):
+            break
     return point
 
 
@@ -195,14 +198,16 @@ def _solve_whole(point: MarginDual, gap: float, tol: float) -> None:
     diagonal = np.diagonal(K).astype(np.float64) + 1.0 + ridge
     n, spent = len(sign), 0
     while True:
-        spent += _compiled.ascend(
+        updates = _compiled.ascend(
             K, sign, ridge, diagonal, point.alpha, point.residual, tol, _UPDATES
         )
+        spent += updates
         if point.gap() <= gap or point.kkt_residual() <= tol:
             return
         support = int(np.count_nonzero(point.alpha))
         factorisation = support**3 / 3 / _BLAS_ADVANTAGE + support * n + support**2
-        if spent * n > _TURNS * factorisation:
+        # Fewer updates than asked for: float32, in which it chooses, sees nothing more to gain.
+        if updates < _UPDATES or spent * n > _TURNS * factorisation:
             break
     Q = (K[:, :n].astype(np.float64) + 1.0) * np.outer(sign, sign)
     Q[np.diag_indices(n)] += ridge
