@@ -11,19 +11,23 @@ import numpy as np
 
 def check_positive(name: str, value: Any) -> float:
     """Return a positive finite number, or raise."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}.")
-    if not (np.isfinite(value) and value > 0):
+    number = _number(name, value)
+    if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name}={value!r} must be positive and finite; give {name} > 0.")
-    return float(value)
+    return number
 
 
 def check_not_negative(name: str, value: Any) -> float:
     """Return a finite number that is not negative, or raise."""
+    number = _number(name, value)
+    if not (np.isfinite(number) and number >= 0):
+        raise ValueError(f"{name}={value!r} must not be negative; give {name} >= 0.")
+    return number
+
+
+def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}.")
-    if not (np.isfinite(value) and value >= 0):
-        raise ValueError(f"{name}={value!r} must not be negative; give {name} >= 0.")
     return float(value)
 
 

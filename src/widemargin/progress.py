@@ -1,4 +1,4 @@
-"""Progress of a fit: the lines of `verbose`, and scikit-learn's callbacks where they exist (1.9)."""
+"""Progress of a fit: the lines of `verbose`, and scikit-learn's callbacks (from 1.9)."""
 
 from __future__ import annotations
 

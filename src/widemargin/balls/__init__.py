@@ -1,7 +1,7 @@
 """Enclosing balls in a kernel's feature space.
 
-``points`` says which points, ``growth`` finds the few that matter (the core set), ``minimum`` is the
-smallest ball around those, ``fixed_radius`` a ball of given radius that needs no solver.
+``points`` says which points, ``growth`` finds the few that matter (the core set), ``minimum`` is
+the smallest ball around those, ``fixed_radius`` a ball of given radius that needs no solver.
 """
 
 from widemargin.balls.fixed_radius import FixedRadiusBall

@@ -1,4 +1,4 @@
-"""One ball on the core rows: the problem that `minimum` and `fixed_radius` solve, and its answer."""
+"""One ball on the core rows: what `minimum` and `fixed_radius` solve, and their answer."""
 
 from __future__ import annotations
 

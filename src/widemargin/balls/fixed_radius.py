@@ -18,12 +18,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from widemargin.balls.core import Ball, CoreProblem, Vector, ball_facts, padded
 from widemargin.qp.margin import MarginDual
 
 # Multiplications that one call may spend before the outer loop gets a chance to look up.
 _EFFORT = 10**9
+# Rows outside that join a working set at the least.
+_LEAST = 128
 
 
 @dataclass(frozen=True)
@@ -88,45 +91,33 @@ class FixedRadiusBall:
         self, problem: CoreProblem, ball: FixedRadiusState, gap: float = 0.0
     ) -> FixedRadiusState:
         """Run Algorithm 2 on the core rows at the current radius and ε."""
-        from widemargin.qp import _compiled
-
         m = len(problem.sign)
         weight = padded(ball.alpha, m)
         weight /= weight.sum()
-        at_weight = MarginDual.at(problem.K, problem.sign, problem.ridge, weight)
-        product = 1.0 - at_weight.residual
-        center = np.array([weight @ product, ball.augmented2])
-        diagonal = np.diagonal(problem.K).astype(np.float64) + 1.0 + problem.ridge
         reach2 = (1.0 + ball.current_eps) ** 2 * ball.fixed_radius2
-        limit = max(1000, _EFFORT // m)
-        updates = int(
-            _compiled.pull(
-                problem.K,
-                problem.sign,
-                problem.ridge,
-                diagonal,
-                weight,
-                product,
-                center,
-                problem.eta,
-                ball.fixed_radius2,
-                reach2,
-                limit,
-            )
-        )
+        augmented2, updates, effort, settled = ball.augmented2, 0, _EFFORT, False
+        while True:
+            point = MarginDual.at(problem.K, problem.sign, problem.ridge, weight)
+            product = 1.0 - point.residual
+            norm2 = float(weight @ product)
+            # distance² = η + ‖c‖² + augmented² − 2 (Qλ)_i
+            lowest = 0.5 * (problem.eta + norm2 + augmented2 - reach2)
+            settled = not bool((product < lowest).any())
+            if settled or effort <= 0:
+                break
+            index = _working_set(weight, product, lowest)
+            moved, augmented2 = _pull(problem, index, weight, product, norm2, augmented2, ball)
+            updates += moved
+            effort -= (moved + 1) * len(index)
         # The best multiple of the centre in the SVM's dual is 1/‖c‖², (35) of MMDA-CVM.
-        point = MarginDual.at(problem.K, problem.sign, problem.ridge, weight)
-        norm2 = float(weight @ (1.0 - point.residual))
         point.move_to(weight / norm2)
-        # distance² = η + ‖c‖² + augmented² − 2 (1 − residual) ‖c‖² > reach²
-        outside = problem.eta + norm2 + float(center[1]) - reach2
         return FixedRadiusState(
-            threshold=1.0 - outside / (2.0 * norm2),
-            augmented2=float(center[1]),
+            threshold=1.0 - lowest / norm2,
+            augmented2=augmented2,
             fixed_radius2=ball.fixed_radius2,
             current_eps=ball.current_eps,
             n_updates=ball.n_updates + updates,
-            settled=updates < limit,
+            settled=settled,
             **ball_facts(point),
         )
 
@@ -150,3 +141,50 @@ class FixedRadiusBall:
         if eps <= self.epsilon or eps < 1e-15:
             return None
         return self.solve(problem, replace(ball, current_eps=max(self.epsilon, 0.5 * eps)))
+
+
+def _working_set(weight: Vector, product: Vector, lowest: float) -> NDArray[np.intp]:
+    """Return the rows in the centre and as many of the furthest that lie outside, in order."""
+    inside = np.flatnonzero(weight)
+    outside = np.flatnonzero((weight <= 0) & (product < lowest))
+    room = max(_LEAST, len(inside))
+    if len(outside) > room:
+        outside = outside[np.argpartition(product[outside], room - 1)[:room]]
+    index = np.union1d(inside, outside)
+    # A matrix of their own would not be much smaller than K.
+    return index if 2 * len(index) <= len(weight) else np.arange(len(weight))
+
+
+def _pull(
+    problem: CoreProblem,
+    index: NDArray[np.intp],
+    weight: Vector,
+    product: Vector,
+    norm2: float,
+    augmented2: float,
+    ball: FixedRadiusState,
+) -> tuple[int, float]:
+    """Run Algorithm 2 on some rows, changing `weight`; return the updates and the coordinate²."""
+    from widemargin.qp import _compiled
+
+    whole = len(index) == len(weight)
+    K = problem.K if whole else _compiled.gather(problem.K, index)
+    ridge = problem.ridge[index]
+    some, center = weight[index], np.array([norm2, augmented2])
+    updates = _compiled.pull(
+        K,
+        problem.sign[index],
+        ridge,
+        np.diagonal(K).astype(np.float64) + 1.0 + ridge,
+        some,
+        product[index],
+        center,
+        problem.eta,
+        ball.fixed_radius2,
+        (1.0 + ball.current_eps) ** 2 * ball.fixed_radius2,
+        max(1000, _EFFORT // len(index)),
+    )
+    weight[:] = 0.0
+    weight[index] = some
+    weight /= weight.sum()
+    return int(updates), float(center[1])

@@ -7,10 +7,10 @@ ball of its rows is found, and rows outside that ball join until none is left ou
 the furthest of a random sample (59 rows: with probability 0.95 one of the furthest 5 %). With the
 furthest row at most 2/ε rows join, and R² is within (1 + ε)² (Theorems 1 and 2).
 
-``growth="batch"`` is ours: kernel values carry no labels, so all balls share one core, one matrix of
-values and one pass over the rows; the core doubles with the violators of every problem, and while it
-is small a sample of the rows stands for all of them. Where the matrix of all rows fits into memory,
-the core is all rows.
+``growth="batch"`` is ours: kernel values carry no labels, so all balls share one core, one matrix
+of values and one pass over the rows; the core doubles with the violators of every problem, and
+while it is small a sample of the rows stands for all of them. Where the matrix of all rows fits
+into memory, the core is all rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.balls.core import Ball, BallMethod, CoreProblem, State, Vector, padded
+from widemargin.balls.core import BallMethod, CoreProblem, State, Vector
 from widemargin.balls.points import BlockMargins, CoreMatrix, Machines, MarginScan, Points
 from widemargin.certificate import Certificate, relative_gap
 from widemargin.loop import Stop
@@ -45,8 +45,8 @@ class Look:
     full : bool
         All rows were looked at.
     loss, worst : ndarray of shape (n_problems,)
-        Σ C s ξ² over all rows (estimated from a sample if not `full`), and the largest residual of a
-        row outside the core.
+        Σ C s ξ² over all rows (estimated from a sample if not `full`), and the largest residual of
+        a row outside the core.
     furthest : ndarray of int of shape (n_problems,)
         The row with that residual; −1 if there is none.
     candidate : ndarray of int, residual : ndarray of shape (n_candidates, n_problems)
@@ -222,7 +222,9 @@ class CoreSet(Generic[State]):
     def stopped(self, state: CoreState[State]) -> Stop | None:
         """Return whether all problems are solved, or the core may not grow."""
         if state.look.full and self._done(state).all():
-            rule = "no row lies outside the ball" if self.tol is None else f"gap within {self.tol:g}"
+            rule = (
+                "no row lies outside the ball" if self.tol is None else f"gap within {self.tol:g}"
+            )
             return Stop(rule, converged=True)
         if state.exhausted:
             return Stop("nothing left to refine at this precision", converged=False)
@@ -274,7 +276,7 @@ class CoreSet(Generic[State]):
         room = self.capacity - len(state.core)
         if self.growth == "one":
             return self._join_furthest(state, room)
-        if room <= 0 or not len(state.look.candidate):
+        if room <= 0 or not self._outside(state).any():
             return None
         size = min(room, max(_LEAST, len(state.core)))
         new = _worst_of_every_problem(state.look, size, self._done(state))
@@ -399,9 +401,7 @@ class CoreSet(Generic[State]):
             if projections is not None:
                 projection = projections[p][own]
                 values = values[:, : len(values)] - projection @ projection.T
-            problems.append(
-                CoreProblem(values, sign[own], ridge[own], self.points.eta, projection)
-            )
+            problems.append(CoreProblem(values, sign[own], ridge[own], self.points.eta, projection))
         return problems
 
     def _machines(
@@ -434,7 +434,10 @@ class CoreSet(Generic[State]):
     def _outside(self, state: CoreState[State]) -> NDArray[np.bool_]:
         """Return in which problems the look found a row outside the ball."""
         return np.array(
-            [worst > ball.threshold for ball, worst in zip(state.balls, state.look.worst, strict=True)]
+            [
+                worst > ball.threshold
+                for ball, worst in zip(state.balls, state.look.worst, strict=True)
+            ]
         )
 
     def _done(self, state: CoreState[State]) -> NDArray[np.bool_]:

@@ -7,8 +7,8 @@ other.
 ``method="sor"`` is the paper's Algorithm 3 on (α, γ): with directions U the matrix is G of (38). At
 its end γ is set to −UᵀΦYα, its optimum for that α, so that the centre is orthogonal to U to
 rounding. ``method="exact"`` is ours: γ eliminated from the start (the Schur complement
-k − p_iᵀp_j, the same problem), coordinate ascent and active sets on a kernel matrix that all problems
-share.
+k − p_iᵀp_j, the same problem), coordinate ascent and active sets on a kernel matrix that all
+problems share.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class MinimumState(Ball):
     Attributes
     ----------
     accuracy : float
-        KKT residual (method "sor", or a ball rule) or relative gap (a gap rule) asked of the solver.
+        KKT residual (method "sor", or a ball rule) or relative gap (a gap rule) asked of the
+        solver.
     """
 
     accuracy: float

@@ -86,7 +86,8 @@ class Points:
     @property
     def n_problems(self) -> int:
         """Number of balls."""
-        return self.table.shape[1]
+        n_problems: int = self.table.shape[1]
+        return n_problems
 
     @cached_property
     def ridge(self) -> Vector:
@@ -112,7 +113,8 @@ class Points:
             return None
         visit = KernelBlocks(self.kernel, self.directions.vectors, np.float64)
         values = np.concatenate(list(self.rows.scan(visit, index)))
-        return np.einsum("ij,pqj->piq", values, self.directions.coef)
+        projections: NDArray[np.float64] = np.einsum("ij,pqj->piq", values, self.directions.coef)
+        return projections
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class KernelBlocks:
     dtype: DTypeLike
 
     def __call__(self, block: Any, where: slice) -> NDArray[Any]:
+        """Return the values of a block."""
         values = np.empty((block.shape[0], len(self.vectors)), dtype=self.dtype)
         self.kernel.block(block, self.vectors, out=values)
         return values
@@ -193,7 +196,7 @@ class CoreMatrix:
         return len(new) * len(core)
 
     def values(self, size: int) -> NDArray[Any]:
-        """Return the values among the first `size` core rows, in the first columns of a wider array.
+        """Return the values among the first `size` core rows, the first columns of a wider array.
 
         Whole rows are contiguous, which compiled loops over them need to be fast.
         """

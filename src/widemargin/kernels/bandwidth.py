@@ -43,7 +43,7 @@ def resolve_gamma(gamma: Any, mean: NDArray[np.float64], variance: NDArray[np.fl
         spread = float(spread)
     if not np.isfinite(spread):
         raise ValueError(
-            f"gamma={gamma!r} cannot be computed: the variance of X overflows. Scale X (for example "
+            f"gamma={gamma!r} cannot be computed: X has too large a variance. Scale X (for example "
             "with StandardScaler) or give gamma as a number."
         )
     if spread <= 0.0:

@@ -76,9 +76,9 @@ def ascend(
     """Greedy coordinate ascent on the L2-SVM dual, in place; return the number of updates.
 
     The matrix is Q_ij = sign_i sign_j (K_ij + 1) + δ_ij ridge_i, with `diagonal` its diagonal, and
-    `residual` = 1 − Qα stays so. Each update takes the variable with the largest change, Algorithm 3
-    of MMDA-CVM with ω = 1 (a change s that a bound has cut from t counts as √(s (2t − s)), what it
-    gains). It stops when that is the change of a variable whose KKT residual is `tol`.
+    `residual` = 1 − Qα stays so. Each update takes the variable with the largest change, Algorithm
+    3 of MMDA-CVM with ω = 1 (a change s that a bound has cut from t counts as √(s (2t − s)), what
+    it gains). It stops when that is the change of a variable whose KKT residual is `tol`.
 
     The choice is made in float32, which halves the memory that it reads; the steps are float64.
     """

@@ -6,8 +6,8 @@ Block principal pivoting (Júdice and Pires 1994): guess the positive variables,
 Cholesky, exchange *all* that violate the KKT conditions (a negative variable, or a zero variable
 whose residual is positive), and repeat. When the number of violations has not fallen for a few
 rounds only the last one is exchanged (Murty's rule), which cannot cycle, until it falls again.
-A good start is worth a lot: with the support of a nearby problem a handful of rounds is enough, and the
-answer is exact to rounding, however small the regularisation.
+A good start is worth a lot: with the support of a nearby problem a handful of rounds is enough,
+and the answer is exact to rounding, however small the regularisation.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def solve_nonnegative(
     free = np.ones(n, dtype=bool) if start is None else np.asarray(start) > 0
     limit = 100 + 3 * n if max_rounds is None else max_rounds
     fewest, patience = n + 1, _PATIENCE
-    for n_rounds in range(1, limit + 1):
+    n_rounds = 0
+    while n_rounds < limit:
+        n_rounds += 1
         x, residual = _solve_on(Q, a, free)
         wrong = np.where(free, x < 0, residual > tol)
         n_wrong = int(wrong.sum())

@@ -6,10 +6,11 @@ K carries no labels, so that all one-vs-rest problems use one matrix, in float32
 
 Few rows are active, so the problem is solved on a working set, the support and the worst violators,
 whose values are gathered into a small matrix of their own; then one product with K shows the next
-violators. On the working set two methods take turns. Greedy coordinate ascent (``_compiled.ascend``)
-costs one row an update and finds the support fast unless C is large; the active-set method
-(``active_set``) is exact and does not mind a large C, but wants a small guess of the support. So
-coordinate ascent runs until it has cost as much as a few factorisations would; then they take over.
+violators. On the working set two methods take turns. Greedy coordinate ascent
+(``_compiled.ascend``) costs one row an update and finds the support fast unless C is large; the
+active-set method (``active_set``) is exact and does not mind a large C, but wants a small guess of
+the support. So coordinate ascent runs until it has cost as much as a few factorisations would;
+then they take over.
 """
 
 from __future__ import annotations

@@ -94,7 +94,9 @@ def solve_sor(
     H = np.ascontiguousarray(H, dtype=np.float64)
     n = len(H)
     if n and not np.diagonal(H).min() > 0:
-        raise ValueError("H must have a positive diagonal: successive over-relaxation divides by it.")
+        raise ValueError(
+            "H must have a positive diagonal: successive over-relaxation divides by it."
+        )
     low = np.broadcast_to(np.asarray(lower, dtype=np.float64), n).copy()
     high = np.broadcast_to(np.asarray(upper, dtype=np.float64), n).copy()
     x = np.clip(np.zeros(n) if start is None else np.asarray(start, dtype=np.float64), low, high)

@@ -28,7 +28,9 @@ def parse_memory(memory: int | float | str) -> int:
     67108864
     """
     if isinstance(memory, str):
-        found = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE)
+        found = re.fullmatch(
+            r"\s*([0-9.]+(?:e[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE
+        )
         try:
             if found is None:
                 raise ValueError

@@ -41,9 +41,7 @@ class Distinct:
     weight: NDArray[np.float64]
 
 
-def distinct_rows(
-    rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.float64]
-) -> Distinct:
+def distinct_rows(rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.float64]) -> Distinct:
     """Merge equal rows with equal labels; rows of weight zero are left out.
 
     Parameters
@@ -72,7 +70,8 @@ def distinct_rows(
     _separate_collisions(rows, kept, code, first)
     group = np.cumsum(first) - 1
     leader = kept[first]
-    merged = np.bincount(group, weights=weight[kept], minlength=len(leader))
+    merged = np.zeros(len(leader))
+    np.add.at(merged, group, weight[kept])
     return Distinct(rows.subset(leader), leader, code[leader], merged)
 
 
@@ -91,12 +90,14 @@ class _RowHash:
             block = block.tocsr()
             block.sum_duplicates()
             terms = _value_bits(block.data) * self.constants[block.indices]
-            sums = np.zeros(block.shape[0], dtype=np.uint64)
+            sums: NDArray[np.uint64] = np.zeros(block.shape[0], dtype=np.uint64)
             filled = np.flatnonzero(np.diff(block.indptr))
             if len(filled):
                 sums[filled] = np.add.reduceat(terms, block.indptr[filled])
             return sums
-        return (_value_bits(block) * self.constants).sum(axis=1, dtype=np.uint64)
+        terms = _value_bits(block) * self.constants
+        sums = terms.sum(axis=1, dtype=np.uint64)
+        return sums
 
 
 def _column_constants(n_columns: int) -> NDArray[np.uint64]:
@@ -143,7 +144,7 @@ class _SameAs:
     def __call__(self, block: Any, where: slice) -> NDArray[np.bool_]:
         other = self.rows.block(self.others[where])
         if sparse.issparse(block):
-            differs = (block != other).tocsr()
-            return np.diff(differs.indptr) == 0
-        same: NDArray[np.bool_] = (block == other).all(axis=1)
+            same: NDArray[np.bool_] = np.diff((block != other).tocsr().indptr) == 0
+        else:
+            same = (block == other).all(axis=1)
         return same

@@ -53,7 +53,7 @@ def weighted_moments(rows: BlockRows, weight: NDArray[np.float64]) -> Moments:
     Dense sums are taken about the first row, so that a large common offset costs no digits;
     sparse rows lie near the origin by nature.
     """
-    n, d = rows.shape
+    d = rows.shape[1]
     first = rows.block(slice(0, 1))
     origin = np.zeros(d) if sparse.issparse(first) else np.asarray(first[0], dtype=np.float64)
     total = float(weight.sum())

@@ -18,11 +18,12 @@ class BallVectorClassifier(BallClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the errors, as in ``LinearSVC(loss="squared_hinge")``; the papers' C is twice this.
+        Weight of the errors, as in ``LinearSVC(loss="squared_hinge")``; the papers' C is twice
+        this.
     kernel : str, callable or Kernel, default="rbf"
         "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "sigmoid",
-        "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices, or
-        a kernel object.
+        "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices,
+        or         a kernel object.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
         Kernel width; "mean_distance" is the papers' choice, one over the mean squared distance
         between training rows.
@@ -33,12 +34,12 @@ class BallVectorClassifier(BallClassifier):
     kernel_params : dict, default=None
         Passed to a callable kernel.
     stopping : {"gap", "ball"}, default="gap"
-        Stop at a relative duality gap of `tol`, or when all points lie within (1 + `epsilon`) of the
-        ball's radius (the paper's rule, which depends on C and on the number of rows).
+        Stop at a relative duality gap of `tol`, or when all points lie within (1 + `epsilon`) of
+        the ball's radius (the paper's rule, which depends on C and on the number of rows).
     epsilon : float, default=1e-4
         See `stopping`.
-    tol : float, default=1e-3
-        See `stopping`.
+    tol : float, default=1e-2
+        See `stopping`. Smaller gaps are better left to `CoreVectorClassifier`.
     max_iter : int, default=10000
         Steps of the outer loop at the most.
     max_vectors : int, default=None
@@ -81,16 +82,17 @@ class BallVectorClassifier(BallClassifier):
 
     See Also
     --------
-    CoreVectorClassifier : The same machine by quadratic programming, which reaches a small gap sooner.
+    CoreVectorClassifier : The same machine by quadratic programming, which reaches a small gap
+    sooner.
 
     Notes
     -----
     The dual of the SVM is the problem of the smallest ball around the points
     (y φ(x), y, e/√(2C s)). A ball of given radius is easier: as long as a point lies outside, its
-    centre moves towards that point until it touches. Accuracy ε and radius shrink in turn, Algorithms
-    2, 3 and 4 of [1]_. The last digits come slowly; see `max_time` and `tol`. Rows that occur several
-    times are merged into one weighted row before the fit. Classes without a row of positive weight
-    are left out.
+    centre moves towards that point until it touches. Accuracy ε and radius shrink in turn,
+    Algorithms 2, 3 and 4 of [1]_. The last digits come slowly; see `max_time` and `tol`. Rows that
+    occur several times are merged into one weighted row before the fit. Classes without a row of
+    positive weight are left out.
 
     References
     ----------
@@ -105,7 +107,7 @@ class BallVectorClassifier(BallClassifier):
     >>> machine = BallVectorClassifier(C=10, gamma="mean_distance").fit(X[:1000], y[:1000])
     >>> bool(machine.score(X[1000:], y[1000:]) > 0.95)
     True
-    >>> bool(machine.certificate_.gap <= 1e-3)
+    >>> bool(machine.certificate_.gap <= 1e-2)
     True
     """
 
@@ -120,7 +122,7 @@ class BallVectorClassifier(BallClassifier):
         kernel_params: dict[str, Any] | None = None,
         stopping: str = "gap",
         epsilon: float = 1e-4,
-        tol: float = 1e-3,
+        tol: float = 1e-2,
         max_iter: int = 10_000,
         max_vectors: int | None = None,
         max_time: float | None = None,

@@ -139,8 +139,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             threads=n_threads(self.n_jobs),
             precomputed=self._precomputed(),
         )
-        vectors = self.support_vectors_
-        dense = vectors.toarray() if sparse.issparse(vectors) else vectors
+        dense = self._dense_vectors()
         coef = np.ascontiguousarray(self.dual_coef_.T)
         machines = Machines(self._kernel(self.gamma_), dense, coef, self.intercept_, np.float64)
         with single_threaded_blas():
@@ -200,9 +199,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             kernel_params=self.kernel_params,
         )
 
-    def _points(
-        self, X: Any, y: NDArray[Any], sample_weight: Any, threads: int
-    ) -> Points:
+    def _points(self, X: Any, y: NDArray[Any], sample_weight: Any, threads: int) -> Points:
         """State the problem: distinct rows, their classes, weights and kernel."""
         if self._precomputed() and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -308,6 +305,11 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         norm = 2.0 * self.C * float(np.sqrt(points.weight.max() * points.weight.sum()))
         return np.float32 if rounding(np.float32, points.eta, norm) <= self.tol / 4 else np.float64
 
+    def _dense_vectors(self) -> NDArray[Any]:
+        vectors: Any = self.support_vectors_
+        dense: NDArray[Any] = vectors.toarray() if sparse.issparse(vectors) else vectors
+        return dense
+
     # Warm starts.
 
     def _previous_classes(self) -> NDArray[Any] | None:
@@ -325,9 +327,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         place = order[np.minimum(place, len(order) - 1)]
         if not np.array_equal(points.number[place], self.support_):
             return None
-        vectors = self.support_vectors_
-        dense = vectors.toarray() if sparse.issparse(vectors) else vectors
-        if not np.array_equal(points.rows.take(place), dense):
+        if not np.array_equal(points.rows.take(place), self._dense_vectors()):
             return None
         alpha = self.dual_coef_ * points.table[points.code[place]].T
         return _Start(place, np.maximum(alpha, 0.0))
@@ -345,10 +345,11 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         self.certificate_ = result.certificate
         self.n_iter_ = result.certificate.n_iter
         if not result.converged:
+            reached = result.certificate
             warnings.warn(
-                f"{type(self).__name__} stopped before its rule was met ({result.certificate.stopped}) "
-                f"with a relative gap of {result.certificate.gap:.2e}. The model is valid; raise the "
-                "limit, loosen tol, or lower C.",
+                f"{type(self).__name__} stopped before its rule was met ({reached.stopped}), "
+                f"with a relative gap of {reached.gap:.2e}. The model is valid; for a better one "
+                "raise the limit or lower C, or loosen tol to accept it.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

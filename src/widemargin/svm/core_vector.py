@@ -19,11 +19,12 @@ class CoreVectorClassifier(BallClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the errors, as in ``LinearSVC(loss="squared_hinge")``; the papers' C is twice this.
+        Weight of the errors, as in ``LinearSVC(loss="squared_hinge")``; the papers' C is twice
+        this.
     kernel : str, callable or Kernel, default="rbf"
         "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "sigmoid",
-        "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices, or
-        a kernel object.
+        "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices,
+        or         a kernel object.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
         Kernel width; "mean_distance" is the papers' choice, one over the mean squared distance
         between training rows.
@@ -34,14 +35,14 @@ class CoreVectorClassifier(BallClassifier):
     kernel_params : dict, default=None
         Passed to a callable kernel.
     growth : {"batch", "one"}, default="batch"
-        How the core set grows: by many violators of all classes at once (fast), or, as in the paper,
-        by one row at a time for each class.
+        How the core set grows: by many violators of all classes at once (fast), or, as in the
+        paper, by one row at a time for each class.
     sample_size : int or None, default=59
         With ``growth="one"``: the furthest of this many random rows joins; None takes the furthest
         of all.
     stopping : {"gap", "ball"}, default="gap"
-        Stop at a relative duality gap of `tol`, or when all points lie within (1 + `epsilon`) of the
-        ball's radius (the paper's rule, which depends on C and on the number of rows).
+        Stop at a relative duality gap of `tol`, or when all points lie within (1 + `epsilon`) of
+        the ball's radius (the paper's rule, which depends on C and on the number of rows).
     epsilon : float, default=1e-4
         See `stopping`.
     tol : float, default=1e-3
@@ -93,13 +94,14 @@ class CoreVectorClassifier(BallClassifier):
     Notes
     -----
     The dual of the SVM is the problem of the smallest ball around the points
-    (y φ(x), y, e/√(2C s)); rows inside the ball do not matter. See [1]_ for the ball and its (1 + ε)²
-    guarantee and [2]_ for the stopping rule's history. Rows that occur several times are merged into
-    one weighted row before the fit. Classes without a row of positive weight are left out.
+    (y φ(x), y, e/√(2C s)); rows inside the ball do not matter. See [1]_ for the ball and its (1 +
+    ε)² guarantee and [2]_ for the stopping rule's history. Rows that occur several times are merged
+    into one weighted row before the fit. Classes without a row of positive weight are left out.
 
     References
     ----------
-    .. [1] I. W. Tsang, A. Kocsor, J. T. Kwok, "Large-scale maximum margin discriminant analysis using
+    .. [1] I. W. Tsang, A. Kocsor, J. T. Kwok, "Large-scale maximum margin discriminant analysis
+    using
        core vector machines", IEEE Transactions on Neural Networks, 2008.
     .. [2] I. W. Tsang, A. Kocsor, J. T. Kwok, "Simpler core vector machines with enclosing balls",
        ICML 2007.
