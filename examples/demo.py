@@ -36,7 +36,7 @@ OUTPUT = Path(__file__).parent / "output"
 OURS = (CoreVectorClassifier, BallVectorClassifier)
 N_COMPONENTS = 300  # of Nystroem
 COLORS = ("tab:blue", "tab:orange")
-SHADES = LinearSegmentedColormap.from_list("shades", ("#7fb2d9", "white", "#ffb875"))
+SHADES = LinearSegmentedColormap.from_list("shades", ("#a6cbe6", "white", "#ffd0a1"))
 
 NOTE = """
 All machines of a data set share C and gamma; SVC's loss is not squared. A gap of 0.001 proves an
@@ -93,8 +93,7 @@ def warm_up() -> None:
 def measure(task: Task, name: str, model: Any, rows: Any = slice(None)) -> dict[str, str]:
     """Fit a model on some rows, score it, and return its line of the table."""
     start = time.perf_counter()
-    with warnings.catch_warnings():
-        # Expected where a limit is set: the table and the certificate show the gap instead.
+    with warnings.catch_warnings():  # expected where there is a limit; the table shows the gap
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(task.X[rows], task.y[rows])
     fitted = time.perf_counter()
@@ -144,15 +143,11 @@ def part_table() -> None:
     """Compare classifiers on real and on generated data."""
     warm_up()
     print("Compiled by tiny fits beforehand, so the times below hold no compilation.")
-    lines, certificates = [], []
-    for task in (digits(), mixture()):
-        more, proofs = compare(task)
-        lines += more
-        certificates += proofs
+    results = [compare(task) for task in (digits(), mixture())]
     print()
-    print_table(lines)
+    print_table([line for lines, _ in results for line in lines])
     print(NOTE)
-    print("\n".join(certificates))
+    print("\n".join(line for _, certificates in results for line in certificates))
 
 
 def draw_boundary(axes: Any, model: Any, X: np.ndarray, y: np.ndarray) -> Any:
@@ -162,8 +157,8 @@ def draw_boundary(axes: Any, model: Any, X: np.ndarray, y: np.ndarray) -> Any:
     values = model.decision_function(np.c_[across.ravel(), up.ravel()]).reshape(across.shape)
     levels = np.linspace(-2, 2, 17)
     filled = axes.contourf(across, up, values, levels, cmap=SHADES, extend="both")
-    styles, widths = ("--", "-", "--"), (1.0, 2.0, 1.0)
-    axes.contour(across, up, values, (-1, 0, 1), colors="k", linestyles=styles, linewidths=widths)
+    axes.contour(across, up, values, (-1, 1), colors="k", linestyles="--", linewidths=1)
+    axes.contour(across, up, values, (0,), colors="k", linewidths=2)
     axes.scatter(*X.T, c=y, cmap=ListedColormap(COLORS), s=14, linewidths=0)
     axes.scatter(*model.support_vectors_.T, s=46, facecolors="none", edgecolors="k", linewidths=0.8)
     share = f"{len(model.support_)} core vectors of {len(X)} rows"
@@ -191,8 +186,7 @@ def part_boundary() -> None:
     figure.colorbar(filled, ax=panels, ticks=range(-2, 3), label="decision function f(x)")
     figure.suptitle("Decision boundary and core vectors on two moons", fontsize=15)
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    path = OUTPUT / "boundary.png"
-    figure.savefig(path, dpi=150)
+    figure.savefig(path := OUTPUT / "boundary.png", dpi=150)
     plt.close(figure)
     print(f"\nDecision boundaries and core vectors: {os.path.relpath(path)}")
 

@@ -208,28 +208,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             )
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        distinct = self._distinct(X, y, weight, threads)
-        kernel = self._kernel(self._resolved_gamma(distinct))
-        n_classes = len(self.classes_)
-        table = 2.0 * np.eye(n_classes) - 1.0
-        if n_classes == 2:
-            table = table[:, 1:]
-        return Points(
-            distinct.rows, kernel, distinct.code, table, distinct.weight, self.C, distinct.index
-        )
-
-    def _distinct(
-        self, X: Any, y: NDArray[Any], weight: NDArray[np.float64], threads: int
-    ) -> Distinct:
-        self.classes_ = np.unique(y[weight > 0])
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must hold at least two classes with positive weight, but has "
-                f"{len(self.classes_)} class; a classifier has nothing to separate."
-            )
-        code = np.searchsorted(self.classes_, y)
-        # Rows of weight zero may carry other labels; they are left out below.
-        code = np.minimum(code, len(self.classes_) - 1).astype(np.intp)
+        code = self._encode(y, weight)
         class_weight = self._class_weight(y, weight)
         rows = as_rows(
             X,
@@ -238,11 +217,28 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             precomputed=self._precomputed(),
         )
         distinct = distinct_rows(rows, code, weight)
-        self._moments = None
-        if not self._precomputed():
-            self._moments = weighted_moments(distinct.rows, distinct.weight)
-        weighted = distinct.weight * class_weight[distinct.code]
-        return Distinct(distinct.rows, distinct.index, distinct.code, weighted)
+        self.gamma_ = 1.0 if self._precomputed() else self._resolved_gamma(distinct)
+        return Points(
+            distinct.rows,
+            self._kernel(self.gamma_),
+            distinct.code,
+            one_vs_rest(len(self.classes_)),
+            distinct.weight * class_weight[distinct.code],
+            self.C,
+            distinct.index,
+        )
+
+    def _encode(self, y: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Set the classes and return each row's number among them."""
+        self.classes_ = np.unique(y[weight > 0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must hold at least two classes with positive weight, but has "
+                f"{len(self.classes_)} class; a classifier has nothing to separate."
+            )
+        code = np.searchsorted(self.classes_, y)
+        # Rows of weight zero may carry other labels; they are left out later.
+        return np.minimum(code, len(self.classes_) - 1).astype(np.intp)
 
     def _class_weight(self, y: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         kept = weight > 0
@@ -257,13 +253,8 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         return factor
 
     def _resolved_gamma(self, distinct: Distinct) -> float:
-        moments, self._moments = self._moments, None
-        del self._moments
-        if moments is None:
-            self.gamma_ = 1.0
-        else:
-            self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
-        return self.gamma_
+        moments = weighted_moments(distinct.rows, distinct.weight)
+        return resolve_gamma(self.gamma, moments.mean, moments.variance)
 
     def _solver(self, points: Points, start: _Start | None, threads: int) -> CoreSet[Any]:
         growth, sample_size = self._growth()
@@ -353,3 +344,9 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+
+def one_vs_rest(n_classes: int) -> NDArray[np.float64]:
+    """Return the sign of each class (rows) in each problem (columns): one problem for two."""
+    table = 2.0 * np.eye(n_classes) - 1.0
+    return table[:, 1:] if n_classes == 2 else table

@@ -24,7 +24,7 @@ class CoreVectorClassifier(BallClassifier):
     kernel : str, callable or Kernel, default="rbf"
         "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "sigmoid",
         "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices,
-        or         a kernel object.
+        or a kernel object.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
         Kernel width; "mean_distance" is the papers' choice, one over the mean squared distance
         between training rows.
