@@ -380,11 +380,10 @@ class CoreSet(Generic[State]):
         machines, _, _ = self._machines(core, member, balls)
         threshold = np.array([ball.threshold for ball in balls])
         visit = MarginScan(machines, self.points, index, core, member, threshold, _KEEP)
-        width = len(machines.vectors)
-        blocks = list(self.points.rows.scan(visit, index, width=width))
+        blocks = list(self.points.rows.scan(visit, index, width=machines.width))
         n_rows = self.points.n if index is None else len(index)
         share = self.points.n / n_rows
-        return _collected(blocks, index is None, share), n_rows * width
+        return _collected(blocks, index is None, share), n_rows * len(machines.vectors)
 
     # Problems, machines, and what is known of them.
 
@@ -423,7 +422,8 @@ class CoreSet(Generic[State]):
             extra = np.einsum("pq,pqj->jp", gamma, self.points.directions.coef)
             coef = np.concatenate([beta, extra])
             vectors = np.concatenate([vectors, self.points.directions.vectors])
-        machines = Machines(self.points.kernel, vectors, coef, intercept, self.dtype)
+        at_a_time = self.points.rows.vectors_at_a_time
+        machines = Machines(self.points.kernel, vectors, coef, intercept, self.dtype, at_a_time)
         return machines, core[used], beta
 
     def _objectives(self, state: CoreState[State]) -> tuple[Vector, Vector]:

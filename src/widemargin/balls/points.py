@@ -171,9 +171,6 @@ class CoreMatrix:
     first used; copies to larger and larger matrices would cost more.
     """
 
-    # Bytes of vectors at a time: rows that are sparse become dense as vectors.
-    _CHUNK = 64_000_000
-
     def __init__(self, points: Points, capacity: int, dtype: DTypeLike) -> None:
         self.points = points
         self.capacity = capacity
@@ -183,7 +180,7 @@ class CoreMatrix:
         """Compute the values of the rows core[n_old:]; return how many were computed."""
         rows, new = self.points.rows, core[n_old:]
         into = self._values[n_old : len(core)]
-        step = max(512, self._CHUNK // (8 * rows.shape[1]))
+        step = rows.vectors_at_a_time
         for begin in range(0, len(core), step):
             end = min(len(core), begin + step)
             visit = _KernelInto(self.points.kernel, rows.take(core[begin:end]), into[:, begin:end])
@@ -205,20 +202,46 @@ class CoreMatrix:
 
 @dataclass(frozen=True)
 class Machines:
-    """Decision functions f_p(x) = Σ_j coef[j, p] k(x, v_j) + intercept_p, one a problem."""
+    """Decision functions f_p(x) = Σ_j coef[j, p] k(x, v_j) + intercept_p, one a problem.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        k.
+    vectors : ndarray of shape (n_vectors, n_features)
+        v_j.
+    coef : ndarray of shape (n_vectors, n_problems)
+        Their coefficients.
+    intercept : ndarray of shape (n_problems,)
+        Biases.
+    dtype : dtype
+        Precision of the kernel values.
+    at_a_time : int
+        Vectors to set against a block of rows at a time.
+    """
 
     kernel: Kernel
     vectors: NDArray[Any]
     coef: NDArray[np.float64]
     intercept: NDArray[np.float64]
     dtype: DTypeLike
+    at_a_time: int
+
+    @property
+    def width(self) -> int:
+        """Numbers that a row needs while it is visited."""
+        return min(self.at_a_time, len(self.vectors))
 
     def __call__(self, block: Any, where: slice) -> NDArray[np.float64]:
         """Return f of a block of rows, of shape (rows, problems)."""
-        values = scratch((block.shape[0], len(self.vectors)), self.dtype)
-        self.kernel.block(block, self.vectors, out=values)
-        product = values @ self.coef.astype(self.dtype, copy=False)
-        return np.asarray(product, dtype=np.float64) + self.intercept
+        decision = np.tile(self.intercept, (block.shape[0], 1))
+        for first in range(0, len(self.vectors), self.at_a_time):
+            vectors = self.vectors[first : first + self.at_a_time]
+            coef = self.coef[first : first + self.at_a_time]
+            values = scratch((block.shape[0], len(vectors)), self.dtype)
+            self.kernel.block(block, vectors, out=values)
+            decision += values @ coef.astype(self.dtype, copy=False)
+        return decision
 
 
 @dataclass(frozen=True)

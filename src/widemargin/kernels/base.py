@@ -26,6 +26,7 @@ from widemargin.kernels.operands import (
     cast,
     dense_if_cheap,
     multiply,
+    multiply_sparse,
     namespace,
     row_slices,
     working_dtype,
@@ -147,7 +148,7 @@ class ProductKernel(Kernel):
             part = left[rows]
             view = out[rows]
             # Rounded to the type of the result only here, after what may cancel has cancelled.
-            view[...] = part @ columns
+            view[...] = multiply_sparse(part, columns)
             self._finish(xp, view, part, right)  # in place, for sparse rows are NumPy's
         return out
 

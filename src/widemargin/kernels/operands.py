@@ -154,6 +154,15 @@ def multiply(xp: Namespace, left: Array, right: Array, out: Array | None = None)
     return xp.matmul(left, right.T)
 
 
+def multiply_sparse(left: Array, columns: Array) -> Array:
+    """Return the product of a CSR matrix and a C-contiguous array, in the type of the array."""
+    from widemargin.kernels import csr_loops
+
+    product = np.empty((left.shape[0], columns.shape[1]), dtype=columns.dtype)
+    csr_loops.multiply(left.indptr, left.indices, left.data, columns, product)
+    return product
+
+
 def weighted_rows(xp: Namespace, weight: Array, X: Array) -> Array:
     """Return weightᵀ X in float64, for X dense or CSR."""
     if sparse.issparse(X):

@@ -58,6 +58,10 @@ class BlockRows(ABC):
         How many blocks are visited at a time.
     """
 
+    # Rows that a block holds at the most, and vectors to set against a block at a time.
+    _most_rows = 1024
+    vectors_at_a_time = 16384
+
     def __init__(self, memory: int, threads: int) -> None:
         self.memory = memory
         self.threads = threads
@@ -74,6 +78,9 @@ class BlockRows(ABC):
     @abstractmethod
     def _read(self, index: IndexArray | slice) -> Any:
         """Return stored rows as a block, dense or CSR as they are."""
+
+    @abstractmethod
+    def _row_bytes(self) -> int: ...
 
     @abstractmethod
     def _dense(self, block: Any) -> NDArray[Any]: ...
@@ -126,7 +133,7 @@ class BlockRows(ABC):
             What `visit` returned.
         """
         n = self.shape[0] if index is None else len(index)
-        step = rows_per_block(self.memory, 8 * (width + self.shape[1]))
+        step = rows_per_block(self.memory, 8 * width + self._row_bytes(), self._most_rows)
 
         def visit_at(where: slice) -> Answer:
             return visit(self.block(where if index is None else index[where]), where)

@@ -51,12 +51,12 @@ def parse_memory(memory: int | float | str) -> int:
     return int(size)
 
 
-def rows_per_block(memory: int, bytes_per_row: int) -> int:
+def rows_per_block(memory: int, bytes_per_row: int, most: int) -> int:
     """Return how many rows one block may hold.
 
-    A block takes at most a sixteenth of the budget, and at most 8 MB and 1024 rows: a larger one
-    leaves the cache and gains nothing. It does not depend on the number of threads, so that sums
-    over blocks are the same for any number of them.
+    A block takes at most a sixteenth of the budget and at most 8 MB: a larger one leaves the cache
+    and gains nothing. It does not depend on the number of threads, so that sums over blocks are the
+    same for any number of them.
     """
     block = min(memory // 16, 8_000_000)
-    return int(min(1024, max(16, block // max(1, bytes_per_row))))
+    return int(min(most, max(16, block // max(1, bytes_per_row))))

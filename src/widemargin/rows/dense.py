@@ -32,5 +32,8 @@ class ArrayRows(BlockRows):
     def _read(self, index: IndexArray | slice) -> NDArray[Any]:
         return np.asarray(self.X[index], dtype=self.dtype, order="C")
 
+    def _row_bytes(self) -> int:
+        return int(self.dtype.itemsize * self.X.shape[1])
+
     def _dense(self, block: Any) -> NDArray[Any]:
         return np.array(block)

@@ -16,6 +16,11 @@ class CSRRows(BlockRows):
     Blocks stay sparse; only the few rows that are taken as vectors become dense.
     """
 
+    # Vectors are dense and long here, and to bring them into shape costs as much as many rows do:
+    # few of them at a time, against tall blocks.
+    _most_rows = 16384
+    vectors_at_a_time = 256
+
     def __init__(self, X: Any, memory: int, threads: int) -> None:
         super().__init__(memory, threads)
         self.X = X
@@ -31,6 +36,9 @@ class CSRRows(BlockRows):
 
     def _read(self, index: IndexArray | slice) -> Any:
         return self.X[index].astype(self.dtype, copy=False)
+
+    def _row_bytes(self) -> int:
+        return int(16 * self.X.nnz // max(1, self.X.shape[0]))
 
     def _dense(self, block: Any) -> NDArray[Any]:
         dense: NDArray[Any] = block.toarray()

@@ -141,9 +141,16 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         )
         dense = self._dense_vectors()
         coef = np.ascontiguousarray(self.dual_coef_.T)
-        machines = Machines(self._kernel(self.gamma_), dense, coef, self.intercept_, np.float64)
+        machines = Machines(
+            self._kernel(self.gamma_),
+            dense,
+            coef,
+            self.intercept_,
+            np.float64,
+            rows.vectors_at_a_time,
+        )
         with single_threaded_blas():
-            values = np.concatenate(list(rows.scan(machines, width=len(dense))))
+            values = np.concatenate(list(rows.scan(machines, width=machines.width)))
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
