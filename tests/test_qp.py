@@ -8,8 +8,14 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import lsq_linear, nnls
 
 from tests.reference import svm as reference
-from widemargin.qp import MarginDual, _compiled, margin, solve_margin_dual, solve_nonnegative
-from widemargin.qp import solve_sor
+from widemargin.qp import (
+    MarginDual,
+    _compiled,
+    margin,
+    solve_margin_dual,
+    solve_nonnegative,
+    solve_sor,
+)
 
 N_PROBLEMS = 120
 ORDERS = ["greedy", "cyclic"]
@@ -130,7 +136,7 @@ def test_sor_leaves_the_arguments_as_they_were():
 
 @pytest.mark.parametrize("omega", [0.0, 2.0, -1.0, 2.5, np.nan])
 def test_sor_refuses_an_omega_that_does_not_converge(omega):
-    with pytest.raises(ValueError, match="omega=.* between 0 and 2"):
+    with pytest.raises(ValueError, match=r"omega=.* between 0 and 2"):
         solve_sor(np.eye(2), np.ones(2), omega=omega)
 
 

@@ -26,7 +26,7 @@ class Certificate:
         worst over the problems. None where no ball is involved.
     scope : {"full", "span", "sample"}
         The problem that primal and dual speak of: all rows, the best machine inside the span of
-        the vectors, or (only while fitting) a random sample of the rows.
+        the vectors, or (while fitting, or after a second interrupt) a random sample of the rows.
     n_vectors : int
         Expansion vectors of the machine.
     n_iter : int

@@ -124,8 +124,10 @@ def run(
                 continue
             except KeyboardInterrupt:
                 stop = Stop("interrupted", converged=False)
-        else:
+        try:
             state = solver.finish(state)
+        except KeyboardInterrupt:
+            stop = Stop("interrupted", converged=False)
         return Result(state, replace(known(), stopped=stop.reason), stop.converged)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 def check_positive(name: str, value: Any) -> float:
     """Return a positive finite number, or raise."""
-    number = _number(name, value)
+    number = check_number(name, value)
     if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name}={value!r} must be positive and finite; give {name} > 0.")
     return number
@@ -19,13 +19,14 @@ def check_positive(name: str, value: Any) -> float:
 
 def check_not_negative(name: str, value: Any) -> float:
     """Return a finite number that is not negative, or raise."""
-    number = _number(name, value)
+    number = check_number(name, value)
     if not (np.isfinite(number) and number >= 0):
         raise ValueError(f"{name}={value!r} must not be negative; give {name} >= 0.")
     return number
 
 
-def _number(name: str, value: Any) -> float:
+def check_number(name: str, value: Any) -> float:
+    """Return a real number, or raise."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}.")
     return float(value)

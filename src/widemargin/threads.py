@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from numbers import Integral
 from threading import local
 from typing import Any, TypeVar
 
@@ -32,13 +33,15 @@ def n_threads(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         return max([pool["num_threads"] for pool in threadpool_info()], default=1)
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
+        raise TypeError(f"n_jobs={n_jobs!r} must be a whole number or None.")
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 has no meaning: use None, a positive number, or -1.")
     if n_jobs < 0:
         from os import cpu_count
 
-        return max(1, (cpu_count() or 1) + 1 + n_jobs)
-    return n_jobs
+        return max(1, (cpu_count() or 1) + 1 + int(n_jobs))
+    return int(n_jobs)
 
 
 def single_threaded_blas() -> AbstractContextManager[object]:

@@ -69,7 +69,7 @@ class Ball:
         """Return ‖c‖² of the ball's centre."""
         total = float(self.alpha.sum())
         # dual = Σα − ½ αᵀQα
-        return 2.0 * (total - self.dual) / (total * total)
+        return 2.0 * (total - self.dual) / total / total
 
     def radius2(self, eta: float) -> float:
         """Return η − ‖c‖², which no ball around these points can fall below."""
@@ -79,7 +79,10 @@ class Ball:
         """Return ε such that all points lie within (1 + ε) of the smallest radius."""
         norm2 = self.center_norm2()
         furthest2 = eta + norm2 - 2.0 * (1.0 - worst) / float(self.alpha.sum())
-        radius2 = max(eta - norm2, np.finfo(float).tiny)
+        radius2 = eta - norm2
+        if radius2 <= 1e-14 * eta:
+            # The centre is a single point, and nothing bounds the radius from below.
+            return float("inf")
         return max(0.0, float(np.sqrt(max(furthest2, 0.0) / radius2)) - 1.0)
 
 

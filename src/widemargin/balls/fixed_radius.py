@@ -126,9 +126,10 @@ class FixedRadiusBall:
         return ball.settled and ball.current_eps <= self.epsilon and not self._shrinks(ball)
 
     def _shrinks(self, ball: FixedRadiusState) -> bool:
-        # Step 3 of Algorithm 4; the last factor keeps rounding from asking for ever.
+        # Step 3 of Algorithm 4. The radii come closer and closer to its bound without ever passing
+        # it, so the last percent is left to the next ε.
         eps, radius2 = ball.current_eps, ball.fixed_radius2
-        return self.shrink and ball.augmented2 > (2 * eps + eps * eps) * radius2 * (1 + 1e-12)
+        return self.shrink and ball.augmented2 > 1.01 * (2 * eps + eps * eps) * radius2
 
     def refine(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState | None:
         """Take the smaller radius of Algorithm 4 if there is one, else halve ε, else stop."""

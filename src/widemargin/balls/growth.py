@@ -154,8 +154,11 @@ class CoreSet(Generic[State]):
         self.dtype = dtype
         self.rng = rng
         self.threads = threads
-        self.first = first
-        self.first_alpha = first_alpha
+        # With less room than before, the earlier solution is of no use.
+        usable = first is not None and len(first) + len(points.table) <= self.capacity
+        self.first = first if usable and first is not None else np.empty(0, dtype=np.intp)
+        empty = np.empty((points.n_problems, 0))
+        self.first_alpha = first_alpha if usable and first_alpha is not None else empty
         self.matrix = CoreMatrix(points, self.capacity, dtype)
 
     # The four methods of a solver.
@@ -165,9 +168,10 @@ class CoreSet(Generic[State]):
         core, member = self._first_core()
         n_kernel = self.matrix.extend(core, 0)
         alpha = None
-        if self.first is not None and self.first_alpha is not None:
+        if len(self.first):
             alpha = np.zeros((self.points.n_problems, len(core)))
-            alpha[:, : len(self.first)] = self.first_alpha
+            place = np.argsort(core)[np.searchsorted(np.sort(core), self.first)]
+            alpha[:, place] = self.first_alpha
         problems = self._problems(core, member)
 
         def begin(p: int) -> State:
@@ -228,7 +232,8 @@ class CoreSet(Generic[State]):
             return Stop(rule, converged=True)
         if state.exhausted:
             return Stop("nothing left to refine at this precision", converged=False)
-        if len(state.core) >= self.capacity < self.points.n and len(state.look.candidate):
+        full = len(state.core) >= self.capacity < self.points.n
+        if full and self._outside(state).any() and self._solved_on_core(state):
             return Stop(f"{self.capacity_name} reached", converged=False)
         return None
 
@@ -243,33 +248,30 @@ class CoreSet(Generic[State]):
     # Growth.
 
     def _first_core(self) -> tuple[IndexArray, NDArray[np.bool_]]:
-        n, n_problems = self.points.n, self.points.n_problems
-        if self.growth == "one" and self.first is None:
+        """Return the first core rows and whose they are."""
+        if self.growth == "one":
             return self._first_pairs()
+        n = self.points.n
         size = n
         if self.capacity < n:
             # A small core at first: the rest of its room is for rows that matter.
             size = min(_FIRST, max(2 * len(self.points.table), self.capacity // 4))
-        chosen: IndexArray = self.points.rows.sample(size, self.rng)
-        chosen = np.union1d(self._one_of_each_class(), chosen)
-        if self.first is not None:
-            chosen = np.concatenate([self.first, np.setdiff1d(chosen, self.first)])
-        core = chosen[: self.capacity]
-        return core, np.ones((n_problems, len(core)), dtype=bool)
-
-    def _one_of_each_class(self) -> IndexArray:
-        return np.unique(self.points.code, return_index=True)[1]
+        one_each = np.unique(self.points.code, return_index=True)[1]
+        given = np.union1d(one_each, self.first)
+        sampled = np.setdiff1d(self.points.rows.sample(size, self.rng), given)
+        core = np.concatenate([given, sampled])[: max(len(given), self.capacity)]
+        return core, np.ones((self.points.n_problems, len(core)), dtype=bool)
 
     def _first_pairs(self) -> tuple[IndexArray, NDArray[np.bool_]]:
-        """Return, for each problem, one row of either sign."""
-        pairs = []
+        """Return, for each problem, one row of either sign and the rows given to start from."""
+        chosen: list[IndexArray] = []
         for p in range(self.points.n_problems):
             sign = self.points.sign(p, slice(None))
             sides = [np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)]
-            pairs.append([int(self.rng.choice(side)) for side in sides if len(side)])
-        core = np.unique(np.concatenate([np.asarray(pair) for pair in pairs]))
-        member = np.array([np.isin(core, pair) for pair in pairs])
-        return core, member
+            pair = [int(self.rng.choice(side)) for side in sides if len(side)]
+            chosen.append(np.union1d(pair, self.first[self.first_alpha[p] > 0]))
+        core = np.unique(np.concatenate(chosen))
+        return core, np.array([np.isin(core, own) for own in chosen])
 
     def _join(self, state: CoreState[State]) -> tuple[IndexArray, NDArray[np.bool_]] | None:
         """Return the larger core, or None if no row lies outside or none may join."""
@@ -279,9 +281,22 @@ class CoreSet(Generic[State]):
         if room <= 0 or not self._outside(state).any():
             return None
         size = min(room, max(_LEAST, len(state.core)))
-        new = _worst_of_every_problem(state.look, size, self._done(state))
+        new = self._share_of_every_problem(state, size)
         core = np.concatenate([state.core, new])
         return core, np.ones((self.points.n_problems, len(core)), dtype=bool)
+
+    def _share_of_every_problem(self, state: CoreState[State], size: int) -> IndexArray:
+        """Return up to `size` candidates, drawn at random, as many for each unfinished problem."""
+        look = state.look
+        if len(look.candidate) <= size:
+            return look.candidate
+        outside = look.residual > np.array([ball.threshold for ball in state.balls])
+        outside &= ~self._done(state)
+        shuffled = self.rng.permutation(len(look.candidate))
+        # The place of each candidate in the queue of each problem; the best place decides.
+        queue = np.where(outside[shuffled], np.cumsum(outside[shuffled], axis=0), np.inf)
+        first = np.argsort(queue.min(axis=1), kind="stable")[:size]
+        return np.sort(look.candidate[shuffled[first]])
 
     def _join_furthest(
         self, state: CoreState[State], room: int
@@ -449,25 +464,34 @@ class CoreSet(Generic[State]):
             return done
         return self._gaps(state) <= self.tol
 
+    def _solved_on_core(self, state: CoreState[State]) -> bool:
+        """Return whether the balls are as good as the stopping rule asks, for the core rows."""
+        if self.tol is None:
+            return all(self.method.finished(ball) for ball in state.balls)
+        gaps = [relative_gap(0.5 * ball.norm2 + ball.loss, ball.dual) for ball in state.balls]
+        # Of rows that are not enough anyway, a hundredth is enough.
+        return max(gaps) <= max(self.tol, 1e-2)
+
     def _gaps(self, state: CoreState[State]) -> Vector:
         """Return the relative gap of each problem, with what rounding may hide of it."""
         primal, dual = self._objectives(state)
         return np.array(
             [
                 relative_gap(float(high), float(low))
-                + rounding(self.dtype, self.points.eta, float(np.linalg.norm(ball.alpha)))
+                + rounding(self.dtype, self.points, float(np.linalg.norm(ball.alpha)))
                 for high, low, ball in zip(primal, dual, state.balls, strict=True)
             ]
         )
 
 
-def rounding(dtype: DTypeLike, eta: float, norm: float) -> float:
+def rounding(dtype: DTypeLike, points: Points, norm: float) -> float:
     """Return by how much rounded kernel values may change a relative gap.
 
     A value is off by the unit roundoff u times its size, at most η; errors are independent, so f is
     off by about u η ‖α‖, the objectives by Σα times that, and Σα is twice the objective.
     """
-    return 4.0 * float(np.finfo(dtype).eps) / 2 * eta * norm
+    unit = float(np.finfo(dtype).eps) / 2
+    return 4.0 * unit * points.roundoff * points.eta * norm
 
 
 def _carried(ball: State, old: NDArray[np.bool_], new: NDArray[np.bool_]) -> State:
@@ -491,18 +515,3 @@ def _collected(blocks: list[BlockMargins], full: bool, share: float) -> Look:
         np.concatenate([block.candidate for block in blocks]),
         np.concatenate([block.residual for block in blocks]),
     )
-
-
-def _worst_of_every_problem(look: Look, size: int, done: NDArray[np.bool_]) -> IndexArray:
-    """Return up to `size` candidates: an equal share of the worst of each unfinished problem."""
-    if len(look.candidate) <= size:
-        return look.candidate
-    open_problems = np.flatnonzero(~done)
-    chosen = np.zeros(len(look.candidate), dtype=bool)
-    share = max(1, size // max(1, len(open_problems)))
-    for p in open_problems:
-        chosen[np.argpartition(-look.residual[:, p], share - 1)[:share]] = True
-    overall = look.residual[:, open_problems].max(axis=1, initial=-np.inf)
-    overall[chosen] = np.inf
-    best = np.argpartition(-overall, size - 1)[:size]
-    return np.sort(look.candidate[best])

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.kernels import Kernel
-from widemargin.rows import BlockRows
+from widemargin.rows import BlockRows, weighted_moments
 from widemargin.rows.base import IndexArray
 from widemargin.threads import scratch
 
@@ -107,6 +107,12 @@ class Points:
         blocks = self.rows.scan(_Diagonal(self.kernel, self.number, self.ridge))
         return 1.0 + max(blocks)
 
+    @cached_property
+    def roundoff(self) -> float:
+        """Error of a kernel value in units of the roundoff."""
+        spread = float(weighted_moments(self.rows, self.weight).variance.sum())
+        return self.kernel.roundoff(spread)
+
     def projections(self, index: IndexArray) -> NDArray[np.float64] | None:
         """Return p_i = Uᵀφ(x_i) of a few rows, of shape (n_problems, len(index), n_directions)."""
         if self.directions is None:
@@ -115,6 +121,17 @@ class Points:
         values = np.concatenate(list(self.rows.scan(visit, index)))
         projections: NDArray[np.float64] = np.einsum("ij,pqj->piq", values, self.directions.coef)
         return projections
+
+
+def check_finite(kernel: Kernel, values: NDArray[Any]) -> None:
+    """Raise if a kernel's values, or sums of them, overflow."""
+    # The sum of finite values may overflow too, but it is quick to look at first.
+    if np.isfinite(values.sum()) or np.isfinite(values).all():
+        return
+    raise ValueError(
+        f"kernel={kernel.name!r} gives infinite or undefined values on this data: scale X (for "
+        "example with StandardScaler) or use smaller kernel parameters."
+    )
 
 
 @dataclass(frozen=True)
@@ -126,7 +143,15 @@ class _Diagonal:
     ridge: Vector
 
     def __call__(self, block: Any, where: slice) -> float:
-        return float((self.kernel.diagonal(block, self.number[where]) + self.ridge[where]).max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = self.kernel.diagonal(block, self.number[where])
+            check_finite(self.kernel, diagonal)
+        if not (diagonal >= 0).all():
+            raise ValueError(
+                f"kernel={self.kernel.name!r} gives negative values k(x, x) on this data, which no "
+                "Mercer kernel does; use another kernel or other kernel parameters."
+            )
+        return float((diagonal + self.ridge[where]).max())
 
 
 @dataclass(frozen=True)
@@ -156,12 +181,7 @@ class _KernelInto:
         values = self.out[where]
         with np.errstate(over="ignore", invalid="ignore"):
             self.kernel.block(block, self.vectors, out=values)
-            finite = bool(np.isfinite(values.sum())) or bool(np.isfinite(values).all())
-        if not finite:
-            raise ValueError(
-                f"kernel={self.kernel.name!r} gives infinite or undefined values on this data: "
-                "scale X (for example with StandardScaler) or use smaller kernel parameters."
-            )
+            check_finite(self.kernel, values)
 
 
 class CoreMatrix:
@@ -235,13 +255,18 @@ class Machines:
     def __call__(self, block: Any, where: slice) -> NDArray[np.float64]:
         """Return f of a block of rows, of shape (rows, problems)."""
         decision = np.tile(self.intercept, (block.shape[0], 1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._add_values(block, decision)
+            check_finite(self.kernel, decision)
+        return decision
+
+    def _add_values(self, block: Any, decision: NDArray[np.float64]) -> None:
         for first in range(0, len(self.vectors), self.at_a_time):
             vectors = self.vectors[first : first + self.at_a_time]
             coef = self.coef[first : first + self.at_a_time]
             values = scratch((block.shape[0], len(vectors)), self.dtype)
             self.kernel.block(block, vectors, out=values)
             decision += values @ coef.astype(self.dtype, copy=False)
-        return decision
 
 
 @dataclass(frozen=True)
@@ -263,7 +288,7 @@ class MarginScan:
     threshold : ndarray of shape (n_problems,)
         A row whose 1 − y f exceeds this in some problem is a candidate.
     keep : int
-        Candidates of a block at the most, the worst ones.
+        Candidates of a block at the most.
     """
 
     machines: Machines
@@ -285,11 +310,9 @@ class MarginScan:
         top = residual.argmax(axis=0)
         worst = residual[top, np.arange(len(top))]
         furthest = np.where(worst > -np.inf, number[top], -1)
-        candidate = np.flatnonzero((residual > self.threshold).any(axis=1))
-        if len(candidate) > self.keep:
-            excess = residual[candidate].max(axis=1)
-            candidate = candidate[np.argpartition(-excess, self.keep - 1)[: self.keep]]
-            candidate.sort()
+        # Rows come in the order of a hash, so that the first ones are a random choice. The worst
+        # ones would be a poor choice: where classes overlap, those are the outliers.
+        candidate = np.flatnonzero((residual > self.threshold).any(axis=1))[: self.keep]
         return BlockMargins(loss, worst, furthest, number[candidate], residual[candidate])
 
     def _hide_core(self, residual: NDArray[np.float64], number: IndexArray) -> None:

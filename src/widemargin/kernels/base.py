@@ -60,6 +60,14 @@ class Kernel(ABC):
         """The value of k(x, x) where it is the same for every x, else None."""
         return None
 
+    def roundoff(self, spread: float) -> float:
+        """Return the error of a value in units of the roundoff, for rows of a total variance.
+
+        Above 1 for kernels of ‖x‖² + ‖z‖² − 2xᵀz, which carries the roundoff of its terms however
+        near x and z are.
+        """
+        return 1.0
+
     @abstractmethod
     def block(self, X: Array, Z: Array, out: Array | None = None) -> Array:
         """Return the values k(x_i, z_j).

@@ -70,6 +70,9 @@ class _Radial(Kernel):
 class _SquaredDistance(_Radial, ProductKernel):
     """A function of s‖x − z‖² + t."""
 
+    def roundoff(self, spread: float) -> float:
+        return 1.0 + 2.0 * abs(self._line[0]) * spread
+
     @property
     @abstractmethod
     def _line(self) -> tuple[float, float]:

@@ -49,7 +49,7 @@ def relax(
                 if abs(step) > abs(change):
                     change = step
                     best = i
-            elif step != 0.0:
+            elif step != 0.0 and updates < limit:
                 x[i] = moved
                 row = H[i]
                 for j in range(n):

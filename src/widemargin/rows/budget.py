@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from numbers import Real
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -44,10 +45,12 @@ def parse_memory(memory: int | float | str) -> int:
         if found[3]:
             unit = 1024 ** list(_UNITS).index(found[2].upper())
         size = number * unit
-    else:
+    elif isinstance(memory, Real) and not isinstance(memory, bool):
         size = float(memory)
-    if not size >= 1:
-        raise ValueError(f"memory={memory!r} must be at least one byte.")
+    else:
+        raise TypeError(f'memory={memory!r} must be a number of bytes, or text such as "1GB".')
+    if not (1 <= size < float("inf")):
+        raise ValueError(f"memory={memory!r} must be at least one byte, and finite.")
     return int(size)
 
 

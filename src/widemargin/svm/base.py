@@ -27,10 +27,11 @@ from widemargin.parameters import (
     check_count,
     check_gamma,
     check_not_negative,
+    check_number,
     check_positive,
 )
 from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
-from widemargin.rows import Distinct, as_rows, distinct_rows, parse_memory, weighted_moments
+from widemargin.rows import as_rows, distinct_rows, parse_memory, weighted_moments
 from widemargin.rows.base import IndexArray
 from widemargin.threads import n_threads, single_threaded_blas
 
@@ -184,6 +185,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         check_positive("C", self.C)
         check_gamma(self.gamma)
         check_count("degree", self.degree)
+        check_number("coef0", self.coef0)
         check_choice("stopping", self.stopping, ("gap", "ball"))
         check_positive("epsilon", self.epsilon)
         check_not_negative("tol", self.tol)
@@ -192,6 +194,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         if self.max_time is not None:
             check_positive("max_time", self.max_time)
         parse_memory(self.memory)
+        check_number("verbose", self.verbose)
         self._kernel(1.0)
 
     def _precomputed(self) -> bool:
@@ -213,6 +216,8 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
                 f"kernel='precomputed' needs a square matrix of kernel values between the training "
                 f"rows, but X has shape {X.shape}; pass kernel_function(X, X)."
             )
+        if self._precomputed():
+            self._check_symmetric(X)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         code = self._encode(y, weight)
@@ -224,7 +229,10 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             precomputed=self._precomputed(),
         )
         distinct = distinct_rows(rows, code, weight)
-        self.gamma_ = 1.0 if self._precomputed() else self._resolved_gamma(distinct)
+        self.gamma_ = 1.0
+        if not self._precomputed():
+            moments = weighted_moments(distinct.rows, distinct.weight)
+            self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
         return Points(
             distinct.rows,
             self._kernel(self.gamma_),
@@ -234,6 +242,16 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             self.C,
             distinct.index,
         )
+
+    def _check_symmetric(self, X: Any) -> None:
+        """Raise if a kernel matrix is not symmetric, as far as its first rows show."""
+        part = X[:1000, :1000]
+        part = part.toarray() if sparse.issparse(part) else np.asarray(part, dtype=np.float64)
+        if not np.abs(part - part.T).max() <= 1e-5 * np.abs(part).max():
+            raise ValueError(
+                "kernel='precomputed' needs a symmetric matrix of kernel values, but X is not; "
+                "pass kernel_function(X, X)."
+            )
 
     def _encode(self, y: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.intp]:
         """Set the classes and return each row's number among them."""
@@ -258,10 +276,6 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
                 "out with sample_weight=0 instead."
             )
         return factor
-
-    def _resolved_gamma(self, distinct: Distinct) -> float:
-        moments = weighted_moments(distinct.rows, distinct.weight)
-        return resolve_gamma(self.gamma, moments.mean, moments.variance)
 
     def _solver(self, points: Points, start: _Start | None, threads: int) -> CoreSet[Any]:
         growth, sample_size = self._growth()
@@ -301,7 +315,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         if self.stopping != "gap" or points.kernel.constant_diagonal is None:
             return np.float64
         norm = 2.0 * self.C * float(np.sqrt(points.weight.max() * points.weight.sum()))
-        return np.float32 if rounding(np.float32, points.eta, norm) <= self.tol / 4 else np.float64
+        return np.float32 if rounding(np.float32, points, norm) <= self.tol / 4 else np.float64
 
     def _dense_vectors(self) -> NDArray[Any]:
         vectors: Any = self.support_vectors_
