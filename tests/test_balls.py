@@ -681,17 +681,24 @@ def test_weight_two_equals_a_repeated_row():
         assert certificates[0].dual == pytest.approx(certificates[1].dual, rel=1e-8)
 
 
-def test_a_fixed_radius_ball_can_be_asked_for_more_until_its_epsilon():
+def test_a_fixed_radius_ball_goes_through_all_scales_down_to_its_epsilon(monkeypatch):
     p = problem(0)
     sign = np.ascontiguousarray(p.y)
     ridge = 1.0 / (2.0 * p.points.C * p.points.weight)
     core = CoreProblem(p.K, sign, ridge, p.points.eta)
     method = FixedRadiusBall(0.01)
-    ball = method.begin(core, None)
-    epsilons = [ball.current_eps]
-    while (better := method.refine(core, ball)) is not None:
-        ball = better
+    epsilons, radii = [], []
+    settle = FixedRadiusBall._settle
+
+    def recorded(self, problem, ball):
         epsilons.append(ball.current_eps)
+        radii.append(ball.fixed_radius2)
+        return settle(self, problem, ball)
+
+    monkeypatch.setattr(FixedRadiusBall, "_settle", recorded)
+    ball = method.begin(core, None)
     assert sorted(set(epsilons), reverse=True) == reference.scales(0.01)
     assert epsilons == sorted(epsilons, reverse=True)
+    assert radii == sorted(radii, reverse=True)
     assert method.finished(ball)
+    assert method.refine(core, ball) is None

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.certificate import relative_gap
 from widemargin.qp.margin import MarginDual
 
 Vector = NDArray[np.float64]
@@ -71,6 +72,10 @@ class Ball:
         # dual = Σα − ½ αᵀQα
         return 2.0 * (total - self.dual) / total / total
 
+    def core_gap(self) -> float:
+        """Return the relative duality gap over the core rows."""
+        return relative_gap(0.5 * self.norm2 + self.loss, self.dual)
+
     def radius2(self, eta: float) -> float:
         """Return η − ‖c‖², which no ball around these points can fall below."""
         return eta - self.center_norm2()
@@ -108,8 +113,11 @@ class BallMethod(Protocol[State]):
     def begin(self, problem: CoreProblem, alpha: Vector | None) -> State:
         """Return a first ball, from scratch or from given dual variables."""
 
-    def solve(self, problem: CoreProblem, ball: State, gap: float) -> State:
-        """Return the ball of a problem whose core has grown since `ball` left a gap of `gap`."""
+    def solve(self, problem: CoreProblem, ball: State, gap: float, worst: float) -> State:
+        """Return the ball of a problem whose core has grown.
+
+        `gap` is what `ball` left over all rows, and `worst` their largest residual.
+        """
 
     def finished(self, ball: State) -> bool:
         """Return whether a ball that holds all rows is good enough."""

@@ -5,12 +5,18 @@ Tsang, Kocsor and Kwok, "Simpler core vector machines with enclosing balls" (BVM
 Algorithm 2: while a point lies outside (1 + ε) r, move the centre towards it until the ball of
 radius r touches it, (5) and (6); at most 1/ε² moves (Proposition 1).
 Algorithm 3: the same with ε = ½, ¼, … down to the one asked for, each from the last centre.
-Algorithm 4: give the centre one more coordinate, first r, that the points do not have. It shrinks
-with every move, and what is left of it, c_T, shows a smaller ball, r'² = (1 + ε)² r² − c_T²; repeat
-with r' until c_T² ≤ (2ε + ε²) r². We keep the centre from one radius to the next.
+Algorithm 4: give the centre one more coordinate that the points do not have. It shrinks with every
+move, and what is left of it, c_T, shows a smaller ball, r'² = (1 + ε)² r² − c_T²; repeat with r'
+until c_T² ≤ (2ε + ε²) r².
 
 The first radius is √η with η = κ + 1 + 1/(2C) for a kernel with k(x, x) = κ (Section 3.4, where the
 1 is missing), never below the smallest radius (Lemma 1).
+
+Two things are ours. The paper starts each radius anew, from one point and with the coordinate r; we
+keep the centre c, and the coordinate becomes √(r'² − (η − ‖c‖²)), what it would be if the bound
+η − ‖c‖² on the smallest radius² were exact: a coordinate of r would undo the centre with its first
+moves. And all scales and radii are first gone through on the core rows; rows that are then found
+outside join, with the radius set back to what holds them all.
 """
 
 from __future__ import annotations
@@ -25,6 +31,8 @@ from widemargin.qp.margin import MarginDual
 
 # Multiplications that one call may spend before the outer loop gets a chance to look up.
 _EFFORT = 10**9
+# A core is solved to this share of the gap over all rows.
+_SHARE = 0.1
 # Rows outside that join a working set at the least.
 _LEAST = 128
 
@@ -85,11 +93,53 @@ class FixedRadiusBall:
         state = FixedRadiusState(
             alpha, 0.0, 0.0, 0.0, 1.0, 0.0, radius2 if self.shrink else 0.0, radius2, eps, 0, False
         )
-        return self.solve(problem, state)
+        return self._descend(problem, self._settle(problem, state), 1.0)
 
     def solve(
-        self, problem: CoreProblem, ball: FixedRadiusState, gap: float = 0.0
+        self, problem: CoreProblem, ball: FixedRadiusState, gap: float, worst: float
     ) -> FixedRadiusState:
+        """Return the ball of a larger core, from the centre and the scale of `ball`."""
+        if self.shrink:
+            # The radius that holds all rows seen, around the centre as it is.
+            norm2 = ball.center_norm2()
+            radius2 = min(problem.eta, problem.eta + (2.0 * worst - 1.0) * norm2)
+            ball = self._with_radius(ball, max(radius2, ball.fixed_radius2), problem.eta)
+        return self._descend(problem, self._settle(problem, ball), gap)
+
+    def refine(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState | None:
+        """Go on to smaller radii and scales on the same core."""
+        finer = self._finer(problem, ball)
+        return None if finer is None else self._descend(problem, finer, finer.core_gap())
+
+    def _descend(
+        self, problem: CoreProblem, ball: FixedRadiusState, gap: float
+    ) -> FixedRadiusState:
+        """Go through radii and scales until the core rows are no longer what is wrong."""
+        while ball.settled:
+            enough = self.finished(ball) if self.epsilon else ball.core_gap() <= _SHARE * gap
+            finer = None if enough else self._finer(problem, ball)
+            if finer is None:
+                break
+            ball = finer
+        return ball
+
+    def _finer(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState | None:
+        """Take the smaller radius of Algorithm 4 if there is one, else halve ε, else stop."""
+        eps, radius2 = ball.current_eps, ball.fixed_radius2
+        if not ball.settled:
+            return self._settle(problem, ball)
+        if self._shrinks(ball):
+            smaller = (1 + eps) ** 2 * radius2 - ball.augmented2
+            return self._settle(problem, self._with_radius(ball, smaller, problem.eta))
+        if eps <= self.epsilon or eps < 1e-15:
+            return None
+        return self._settle(problem, replace(ball, current_eps=max(self.epsilon, 0.5 * eps)))
+
+    def _with_radius(self, ball: FixedRadiusState, radius2: float, eta: float) -> FixedRadiusState:
+        augmented2 = max(0.0, radius2 - ball.radius2(eta))
+        return replace(ball, fixed_radius2=radius2, augmented2=augmented2)
+
+    def _settle(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState:
         """Run Algorithm 2 on the core rows at the current radius and ε."""
         m = len(problem.sign)
         weight = padded(ball.alpha, m)
@@ -130,18 +180,6 @@ class FixedRadiusBall:
         # it, so the last percent is left to the next ε.
         eps, radius2 = ball.current_eps, ball.fixed_radius2
         return self.shrink and ball.augmented2 > 1.01 * (2 * eps + eps * eps) * radius2
-
-    def refine(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState | None:
-        """Take the smaller radius of Algorithm 4 if there is one, else halve ε, else stop."""
-        eps, radius2 = ball.current_eps, ball.fixed_radius2
-        if not ball.settled:
-            return self.solve(problem, ball)
-        if self._shrinks(ball):
-            smaller = (1 + eps) ** 2 * radius2 - ball.augmented2
-            return self.solve(problem, replace(ball, fixed_radius2=smaller, augmented2=smaller))
-        if eps <= self.epsilon or eps < 1e-15:
-            return None
-        return self.solve(problem, replace(ball, current_eps=max(self.epsilon, 0.5 * eps)))
 
 
 def _working_set(weight: Vector, product: Vector, lowest: float) -> NDArray[np.intp]:

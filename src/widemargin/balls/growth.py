@@ -195,7 +195,8 @@ class CoreSet(Generic[State]):
             old, new = state.member[p], member[p]
             if self.growth == "one" and (done[p] or old.sum() == new.sum()):
                 return ball
-            return self.method.solve(problems[p], _carried(ball, old, new), float(gaps[p]))
+            worst = max(ball.worst, float(state.look.worst[p]))
+            return self.method.solve(problems[p], _carried(ball, old, new), float(gaps[p]), worst)
 
         balls = tuple(ordered_map(solve, range(len(problems)), self.threads))
         return self._seen(core, member, balls, state.n_passes, n_kernel)
@@ -468,7 +469,7 @@ class CoreSet(Generic[State]):
         """Return whether the balls are as good as the stopping rule asks, for the core rows."""
         if self.tol is None:
             return all(self.method.finished(ball) for ball in state.balls)
-        gaps = [relative_gap(0.5 * ball.norm2 + ball.loss, ball.dual) for ball in state.balls]
+        gaps = [ball.core_gap() for ball in state.balls]
         # Of rows that are not enough anyway, a hundredth is enough.
         return max(gaps) <= max(self.tol, 1e-2)
 

@@ -63,13 +63,18 @@ class MinimumBall:
         start = np.zeros(len(problem.sign)) if alpha is None else alpha
         accuracy = 0.25 * (self.gap if self.epsilon is None else self.epsilon)
         empty = MinimumState(start, 0.0, 0.0, 0.0, 1.0, 0.0, accuracy)
-        return self.solve(problem, empty, 0.0)
+        return self._solve(problem, empty, accuracy)
 
-    def solve(self, problem: CoreProblem, ball: MinimumState, gap: float) -> MinimumState:
+    def solve(
+        self, problem: CoreProblem, ball: MinimumState, gap: float, worst: float
+    ) -> MinimumState:
         """Return the minimum ball of the core rows, started from `ball`."""
-        start = padded(ball.alpha, len(problem.sign))
         # While rows outside the core decide the gap, a rough ball shows them as well.
         accuracy = max(ball.accuracy, _ROUGH * gap) if self.epsilon is None else ball.accuracy
+        return self._solve(problem, ball, accuracy)
+
+    def _solve(self, problem: CoreProblem, ball: MinimumState, accuracy: float) -> MinimumState:
+        start = padded(ball.alpha, len(problem.sign))
         solve = self._sor if self.method == "sor" else self._exact
         point = solve(problem, start, accuracy)
         facts = ball_facts(point)
@@ -86,7 +91,8 @@ class MinimumBall:
         """Solve ten times more accurately."""
         if ball.accuracy < 1e-14:
             return None
-        return self.solve(problem, replace(ball, accuracy=0.1 * ball.accuracy), 0.0)
+        finer = replace(ball, accuracy=0.1 * ball.accuracy)
+        return self._solve(problem, finer, finer.accuracy)
 
     def _scale(self, ball: Ball, eta: float) -> float:
         # distance ≤ (1+ε) R  ⟺  residual ≤ (ε + ε²/2) R² 1ᵀα; the ε² only widens it.

@@ -194,7 +194,8 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         if self.max_time is not None:
             check_positive("max_time", self.max_time)
         parse_memory(self.memory)
-        check_number("verbose", self.verbose)
+        if not isinstance(self.verbose, bool):
+            check_number("verbose", self.verbose)
         self._kernel(1.0)
 
     def _precomputed(self) -> bool:
