@@ -21,7 +21,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.balls.core import BallMethod, CoreProblem, State, Vector
+from widemargin.balls.core import BallMethod, CoreProblem, State, Vector, padded
 from widemargin.balls.points import BlockMargins, CoreMatrix, Machines, MarginScan, Points
 from widemargin.certificate import Certificate, relative_gap
 from widemargin.loop import Stop
@@ -32,6 +32,8 @@ from widemargin.threads import ordered_map
 _FIRST, _LEAST = 1000, 256
 # Rows that a sampled look takes at the least; below twice that many rows a look takes them all.
 _SAMPLE = 16384
+# Core rows that are no vector of any problem leave when fewer than this share are.
+_USEFUL = 0.9
 # Candidates that one block of rows may name.
 _KEEP = 256
 
@@ -185,18 +187,20 @@ class CoreSet(Generic[State]):
         joined = self._join(state)
         if joined is None:
             return self._refined(state)
-        core, member = joined
-        n_kernel = state.n_kernel + self.matrix.extend(core, len(state.core))
+        kept, core, member = joined
+        self.matrix.keep(kept)
+        n_kernel = state.n_kernel + self.matrix.extend(core, len(kept))
         problems = self._problems(core, member)
         done, gaps = self._done(state), self._gaps(state)
 
         def solve(p: int) -> State:
             ball = state.balls[p]
-            old, new = state.member[p], member[p]
-            if self.growth == "one" and (done[p] or old.sum() == new.sum()):
+            if self.growth == "one" and (done[p] or state.member[p].sum() == member[p].sum()):
                 return ball
             worst = max(ball.worst, float(state.look.worst[p]))
-            return self.method.solve(problems[p], _carried(ball, old, new), float(gaps[p]), worst)
+            return self.method.solve(
+                problems[p], self._carried(state, p, kept, member), float(gaps[p]), worst
+            )
 
         balls = tuple(ordered_map(solve, range(len(problems)), self.threads))
         return self._seen(core, member, balls, state.n_passes, n_kernel)
@@ -233,8 +237,7 @@ class CoreSet(Generic[State]):
             return Stop(rule, converged=True)
         if state.exhausted:
             return Stop("nothing left to refine at this precision", converged=False)
-        full = len(state.core) >= self.capacity < self.points.n
-        if full and self._outside(state).any() and self._solved_on_core(state):
+        if self._full(state) and self._outside(state).any() and self._solved_on_core(state):
             return Stop(f"{self.capacity_name} reached", converged=False)
         return None
 
@@ -274,17 +277,36 @@ class CoreSet(Generic[State]):
         core = np.unique(np.concatenate(chosen))
         return core, np.array([np.isin(core, own) for own in chosen])
 
-    def _join(self, state: CoreState[State]) -> tuple[IndexArray, NDArray[np.bool_]] | None:
-        """Return the larger core, or None if no row lies outside or none may join."""
-        room = self.capacity - len(state.core)
+    def _join(
+        self, state: CoreState[State]
+    ) -> tuple[IndexArray, IndexArray, NDArray[np.bool_]] | None:
+        """Return which core rows stay, the new core behind them, and its members.
+
+        None if no row lies outside or none may join.
+        """
         if self.growth == "one":
-            return self._join_furthest(state, room)
+            joined = self._join_furthest(state)
+            return None if joined is None else (np.arange(len(state.core)), *joined)
+        kept = self._worth_keeping(state)
+        room = self.capacity - len(kept)
         if room <= 0 or not self._outside(state).any():
             return None
-        size = min(room, max(_LEAST, len(state.core)))
-        new = self._share_of_every_problem(state, size)
-        core = np.concatenate([state.core, new])
-        return core, np.ones((self.points.n_problems, len(core)), dtype=bool)
+        new = self._share_of_every_problem(state, min(room, max(_LEAST, len(kept))))
+        core = np.concatenate([state.core[kept], new])
+        return kept, core, np.ones((self.points.n_problems, len(core)), dtype=bool)
+
+    def _worth_keeping(self, state: CoreState[State]) -> IndexArray:
+        """Return the core rows to keep: all, or only the vectors if many others are in the way."""
+        vectors = np.flatnonzero((state.alpha() > 0).any(axis=0))
+        few = len(vectors) >= _USEFUL * len(state.core)
+        return np.arange(len(state.core)) if few else vectors
+
+    def _full(self, state: CoreState[State]) -> bool:
+        """Return whether there is no room for rows that could make a difference."""
+        if self.capacity >= self.points.n:
+            return False
+        kept = len(state.core) if self.growth == "one" else len(self._worth_keeping(state))
+        return len(state.core) >= self.capacity and kept > _USEFUL * self.capacity
 
     def _share_of_every_problem(self, state: CoreState[State], size: int) -> IndexArray:
         """Return up to `size` candidates, drawn at random, as many for each unfinished problem."""
@@ -299,11 +321,22 @@ class CoreSet(Generic[State]):
         first = np.argsort(queue.min(axis=1), kind="stable")[:size]
         return np.sort(look.candidate[shuffled[first]])
 
+    def _carried(
+        self, state: CoreState[State], p: int, kept: IndexArray, member: NDArray[np.bool_]
+    ) -> State:
+        """Return a ball with its variables placed among the members of a new core."""
+        before = np.zeros(len(state.core))
+        before[state.member[p]] = state.balls[p].alpha
+        after = padded(before[kept], member.shape[1])
+        moved: State = replace(state.balls[p], alpha=after[member[p]])
+        return moved
+
     def _join_furthest(
-        self, state: CoreState[State], room: int
+        self, state: CoreState[State]
     ) -> tuple[IndexArray, NDArray[np.bool_]] | None:
         done = self._done(state)
         core, member = state.core, state.member
+        room = self.capacity - len(core)
         grew = False
         for p, ball in enumerate(state.balls):
             row = state.look.furthest[p]
@@ -493,14 +526,6 @@ def rounding(dtype: DTypeLike, points: Points, norm: float) -> float:
     """
     unit = float(np.finfo(dtype).eps) / 2
     return 4.0 * unit * points.roundoff * points.eta * norm
-
-
-def _carried(ball: State, old: NDArray[np.bool_], new: NDArray[np.bool_]) -> State:
-    """Return the ball with its variables placed among the members of a larger core."""
-    alpha = np.zeros(len(new))
-    alpha[np.flatnonzero(old)] = ball.alpha
-    moved: State = replace(ball, alpha=alpha[new])
-    return moved
 
 
 def _collected(blocks: list[BlockMargins], full: bool, share: float) -> Look:

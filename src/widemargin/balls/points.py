@@ -212,6 +212,13 @@ class CoreMatrix:
             _compiled.mirror(self._values, n_old, len(core))
         return len(new) * len(core)
 
+    def keep(self, index: IndexArray) -> None:
+        """Keep only the values among the core rows at `index`, which ascends."""
+        if len(index) and index[-1] != len(index) - 1:
+            from widemargin.qp import _compiled
+
+            _compiled.compress(self._values, index)
+
     def values(self, size: int) -> NDArray[Any]:
         """Return the values among the first `size` core rows, the first columns of a wider array.
 

@@ -244,3 +244,13 @@ def mirror(values: Any, n_old: int, n: int) -> None:
             for j in range(j0, min(n_old, j0 + tile)):
                 for i in range(i0, min(n, i0 + tile)):
                     values[j, i] = values[i, j]
+
+
+@njit(nogil=True, cache=True)
+def compress(values: Any, index: Any) -> None:
+    """Move the rows and columns at `index`, which ascends, to the front, in place."""
+    for i in range(len(index)):
+        source = values[index[i]]
+        target = values[i]
+        for j in range(len(index)):
+            target[j] = source[index[j]]
