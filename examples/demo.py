@@ -77,7 +77,7 @@ def mixture(n: int = 100_000, n_test: int = 10_000, spread: float = 0.87) -> Tas
     density = logsumexp(-squared / (2 * spread**2), axis=-1)
     best = np.mean(density.argmax(axis=1) == y_test)
     print(f"mixture: knowing the true densities would give an accuracy of {best:.4f}")
-    limits = {"max_vectors": 10_000, "max_time": 20}
+    limits = {"max_vectors": 3000, "max_time": 20}
     return Task(f"mixture, {n:,} rows", X, y, X_test, y_test, 1.0, limits, svc_rows=10_000)
 
 

@@ -5,9 +5,11 @@ the smallest ball around those, ``fixed_radius`` a ball of given radius that nee
 """
 
 from widemargin.balls.fixed_radius import FixedRadiusBall
-from widemargin.balls.growth import CoreSet, CoreState, rounding
+from widemargin.balls.growth import CoreSet, rounding
+from widemargin.balls.machines import Machines
 from widemargin.balls.minimum import MinimumBall
-from widemargin.balls.points import Directions, Machines, Points
+from widemargin.balls.points import Directions, Points
+from widemargin.balls.state import CoreState
 
 __all__ = [
     "CoreSet",

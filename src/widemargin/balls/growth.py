@@ -3,100 +3,36 @@
 Algorithm 1 of MMDA-CVM (and of BVM) for all label columns at once. A core set starts small, the
 ball of its rows is found, and rows outside that ball join until none is left outside.
 
-``growth="one"`` is the paper's: each ball has a core set of its own, and the furthest row joins, or
-the furthest of a random sample (59 rows: with probability 0.95 one of the furthest 5 %). With the
-furthest row at most 2/ε rows join, and R² is within (1 + ε)² (Theorems 1 and 2).
+Which rows join is said in ``joining``. ``growth="one"`` is the paper's: each ball has a core set of
+its own, and the furthest row joins, or the furthest of a random sample (59 rows: with probability
+0.95 one of the furthest 5 %). With the furthest row at most 2/ε rows join, and R² is within
+(1 + ε)² (Theorems 1 and 2).
 
 ``growth="batch"`` is ours: kernel values carry no labels, so all balls share one core, one matrix
-of values and one pass over the rows; the core doubles with the violators of every problem, and
-while it is small a sample of the rows stands for all of them. Where the matrix of all rows fits
+of values and one pass over the rows; the core doubles with rows outside the balls of every problem,
+and while it is small a sample of the rows stands for all of them. Where the matrix of all rows fits
 into memory, the core is all rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.balls.core import BallMethod, CoreProblem, State, Vector, padded
-from widemargin.balls.points import BlockMargins, CoreMatrix, Machines, MarginScan, Points
+from widemargin.balls.joining import Growth, InBatches, OneByOne
+from widemargin.balls.look import Look, all_inside, look_at
+from widemargin.balls.machines import Machines
+from widemargin.balls.matrix import CoreMatrix
+from widemargin.balls.points import Points
+from widemargin.balls.state import CoreState
 from widemargin.certificate import Certificate, relative_gap
 from widemargin.loop import Stop
 from widemargin.rows.base import IndexArray
 from widemargin.threads import ordered_map
-
-# Rows of the first core, and how many join at the least.
-_FIRST, _LEAST = 1000, 256
-# Rows that a sampled look takes at the least; below twice that many rows a look takes them all.
-_SAMPLE = 16384
-# Core rows that are no vector of any problem leave when fewer than this share are.
-_USEFUL = 0.9
-# Candidates that one block of rows may name.
-_KEEP = 256
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a pass over the rows, or a sample of them, showed of the current balls.
-
-    Attributes
-    ----------
-    full : bool
-        All rows were looked at.
-    loss, worst : ndarray of shape (n_problems,)
-        Σ C s ξ² over all rows (estimated from a sample if not `full`), and the largest residual of
-        a row outside the core.
-    furthest : ndarray of int of shape (n_problems,)
-        The row with that residual; −1 if there is none.
-    candidate : ndarray of int, residual : ndarray of shape (n_candidates, n_problems)
-        Rows outside some ball, with their residuals.
-    """
-
-    full: bool
-    loss: Vector
-    worst: Vector
-    furthest: IndexArray
-    candidate: IndexArray
-    residual: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class CoreState(Generic[State]):
-    """A core set with its balls.
-
-    Attributes
-    ----------
-    core : ndarray of int
-        Core rows of all problems.
-    member : ndarray of bool of shape (n_problems, n_core)
-        Which of them belong to which problem.
-    balls : tuple of Ball
-        One ball a problem, on its members.
-    look : Look
-        The rows as these balls see them.
-    n_passes, n_kernel : int
-        Passes over all rows and kernel evaluations so far.
-    exhausted : bool
-        Nothing can be refined any more.
-    """
-
-    core: IndexArray
-    member: NDArray[np.bool_]
-    balls: tuple[State, ...]
-    look: Look
-    n_passes: int
-    n_kernel: int
-    exhausted: bool = False
-
-    def alpha(self) -> NDArray[np.float64]:
-        """Return the dual variables of all problems on all core rows."""
-        full = np.zeros(self.member.shape)
-        for p, ball in enumerate(self.balls):
-            full[p, self.member[p]] = ball.alpha
-        return full
 
 
 class CoreSet(Generic[State]):
@@ -148,14 +84,15 @@ class CoreSet(Generic[State]):
     ) -> None:
         self.points = points
         self.method = method
-        self.growth = growth
-        self.sample_size = sample_size
         self.tol = tol
         self.capacity = min(capacity, points.n)
         self.capacity_name = capacity_name
         self.dtype = dtype
         self.rng = rng
         self.threads = threads
+        self.growth: Growth = InBatches(points, self.capacity, rng)
+        if growth == "one":
+            self.growth = OneByOne(points, self.capacity, rng, sample_size)
         # With less room than before, the earlier solution is of no use.
         usable = first is not None and len(first) + len(points.table) <= self.capacity
         self.first = first if usable and first is not None else np.empty(0, dtype=np.intp)
@@ -167,7 +104,7 @@ class CoreSet(Generic[State]):
 
     def start(self) -> CoreState[State]:
         """Return the balls of a first core."""
-        core, member = self._first_core()
+        core, member = self.growth.first(self.first, self.first_alpha)
         n_kernel = self.matrix.extend(core, 0)
         alpha = None
         if len(self.first):
@@ -184,18 +121,19 @@ class CoreSet(Generic[State]):
 
     def step(self, state: CoreState[State]) -> CoreState[State]:
         """Let rows outside the balls join, or refine the balls if there are none."""
-        joined = self._join(state)
+        done, gaps = self._done(state), self._gaps(state)
+        joined = self.growth.join(state, done)
         if joined is None:
             return self._refined(state)
         kept, core, member = joined
         self.matrix.keep(kept)
         n_kernel = state.n_kernel + self.matrix.extend(core, len(kept))
         problems = self._problems(core, member)
-        done, gaps = self._done(state), self._gaps(state)
+        same_core = member[:, : len(kept)].sum(axis=1) == member.sum(axis=1)
 
         def solve(p: int) -> State:
             ball = state.balls[p]
-            if self.growth == "one" and (done[p] or state.member[p].sum() == member[p].sum()):
+            if same_core[p] and len(ball.alpha) == member[p].sum():
                 return ball
             worst = max(ball.worst, float(state.look.worst[p]))
             return self.method.solve(
@@ -237,7 +175,8 @@ class CoreSet(Generic[State]):
             return Stop(rule, converged=True)
         if state.exhausted:
             return Stop("nothing left to refine at this precision", converged=False)
-        if self._full(state) and self._outside(state).any() and self._solved_on_core(state):
+        full = self.growth.is_full(state) and state.outside().any()
+        if full and self._solved_on_core(state):
             return Stop(f"{self.capacity_name} reached", converged=False)
         return None
 
@@ -249,78 +188,6 @@ class CoreSet(Generic[State]):
         """Return the decision functions, the rows that are their vectors, and dual coefficients."""
         return self._machines(state.core, state.member, state.balls)
 
-    # Growth.
-
-    def _first_core(self) -> tuple[IndexArray, NDArray[np.bool_]]:
-        """Return the first core rows and whose they are."""
-        if self.growth == "one":
-            return self._first_pairs()
-        n = self.points.n
-        size = n
-        if self.capacity < n:
-            # A small core at first: the rest of its room is for rows that matter.
-            size = min(_FIRST, max(2 * len(self.points.table), self.capacity // 4))
-        one_each = np.unique(self.points.code, return_index=True)[1]
-        given = np.union1d(one_each, self.first)
-        sampled = np.setdiff1d(self.points.rows.sample(size, self.rng), given)
-        core = np.concatenate([given, sampled])[: max(len(given), self.capacity)]
-        return core, np.ones((self.points.n_problems, len(core)), dtype=bool)
-
-    def _first_pairs(self) -> tuple[IndexArray, NDArray[np.bool_]]:
-        """Return, for each problem, one row of either sign and the rows given to start from."""
-        chosen: list[IndexArray] = []
-        for p in range(self.points.n_problems):
-            sign = self.points.sign(p, slice(None))
-            sides = [np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)]
-            pair = [int(self.rng.choice(side)) for side in sides if len(side)]
-            chosen.append(np.union1d(pair, self.first[self.first_alpha[p] > 0]))
-        core = np.unique(np.concatenate(chosen))
-        return core, np.array([np.isin(core, own) for own in chosen])
-
-    def _join(
-        self, state: CoreState[State]
-    ) -> tuple[IndexArray, IndexArray, NDArray[np.bool_]] | None:
-        """Return which core rows stay, the new core behind them, and its members.
-
-        None if no row lies outside or none may join.
-        """
-        if self.growth == "one":
-            joined = self._join_furthest(state)
-            return None if joined is None else (np.arange(len(state.core)), *joined)
-        kept = self._worth_keeping(state)
-        room = self.capacity - len(kept)
-        if room <= 0 or not self._outside(state).any():
-            return None
-        new = self._share_of_every_problem(state, min(room, max(_LEAST, len(kept))))
-        core = np.concatenate([state.core[kept], new])
-        return kept, core, np.ones((self.points.n_problems, len(core)), dtype=bool)
-
-    def _worth_keeping(self, state: CoreState[State]) -> IndexArray:
-        """Return the core rows to keep: all, or only the vectors if many others are in the way."""
-        vectors = np.flatnonzero((state.alpha() > 0).any(axis=0))
-        few = len(vectors) >= _USEFUL * len(state.core)
-        return np.arange(len(state.core)) if few else vectors
-
-    def _full(self, state: CoreState[State]) -> bool:
-        """Return whether there is no room for rows that could make a difference."""
-        if self.capacity >= self.points.n:
-            return False
-        kept = len(state.core) if self.growth == "one" else len(self._worth_keeping(state))
-        return len(state.core) >= self.capacity and kept > _USEFUL * self.capacity
-
-    def _share_of_every_problem(self, state: CoreState[State], size: int) -> IndexArray:
-        """Return up to `size` candidates, drawn at random, as many for each unfinished problem."""
-        look = state.look
-        if len(look.candidate) <= size:
-            return look.candidate
-        outside = look.residual > np.array([ball.threshold for ball in state.balls])
-        outside &= ~self._done(state)
-        shuffled = self.rng.permutation(len(look.candidate))
-        # The place of each candidate in the queue of each problem; the best place decides.
-        queue = np.where(outside[shuffled], np.cumsum(outside[shuffled], axis=0), np.inf)
-        first = np.argsort(queue.min(axis=1), kind="stable")[:size]
-        return np.sort(look.candidate[shuffled[first]])
-
     def _carried(
         self, state: CoreState[State], p: int, kept: IndexArray, member: NDArray[np.bool_]
     ) -> State:
@@ -330,30 +197,6 @@ class CoreSet(Generic[State]):
         after = padded(before[kept], member.shape[1])
         moved: State = replace(state.balls[p], alpha=after[member[p]])
         return moved
-
-    def _join_furthest(
-        self, state: CoreState[State]
-    ) -> tuple[IndexArray, NDArray[np.bool_]] | None:
-        done = self._done(state)
-        core, member = state.core, state.member
-        room = self.capacity - len(core)
-        grew = False
-        for p, ball in enumerate(state.balls):
-            row = state.look.furthest[p]
-            if done[p] or row < 0 or state.look.worst[p] <= ball.threshold:
-                continue
-            known = np.flatnonzero(core == row)
-            if not len(known):
-                if room <= 0:
-                    continue
-                room -= 1
-                core = np.append(core, row)
-                member = np.pad(member, ((0, 0), (0, 1)))
-                known = np.array([len(core) - 1])
-            member = member.copy()
-            member[p, known] = True
-            grew = True
-        return (core, member) if grew else None
 
     def _refined(self, state: CoreState[State]) -> CoreState[State]:
         """Return the state with the unfinished balls refined, on the same core."""
@@ -382,35 +225,20 @@ class CoreSet(Generic[State]):
         n_kernel: int,
     ) -> CoreState[State]:
         """Return the state after a look at the rows, a sampled one while that tells enough."""
-        n, n_problems = self.points.n, self.points.n_problems
+        n = self.points.n
         if len(core) == n and member.all():
-            nobody = np.empty(0, dtype=np.intp)
-            loss = np.array([ball.loss for ball in balls])
-            look = Look(
-                True,
-                loss,
-                np.full(n_problems, -np.inf),
-                np.full(n_problems, -1),
-                nobody,
-                np.empty((0, n_problems)),
-            )
+            look = all_inside(np.array([ball.loss for ball in balls]))
             return CoreState(core, member, balls, look, max(1, n_passes), n_kernel)
-        if self.growth == "one":
-            size = n if self.sample_size is None else self.sample_size
-        else:
-            size = max(_SAMPLE, 4 * len(core))
-        full = 2 * size >= n if self.growth == "batch" else size >= n
-        state: CoreState[State] | None = None
-        if not full:
+        size = self.growth.look_size(len(core))
+        if size < n:
             index = self.points.rows.sample(size, self.rng)
             look, computed = self._look(core, member, balls, index)
             n_kernel += computed
             state = CoreState(core, member, balls, look, n_passes, n_kernel)
-            full = bool(self._done(state).all()) or not self._outside(state).any()
-        if full or state is None:
-            look, computed = self._look(core, member, balls, None)
-            return CoreState(core, member, balls, look, n_passes + 1, n_kernel + computed)
-        return state
+            if state.outside().any() and not self._done(state).all():
+                return state
+        look, computed = self._look(core, member, balls, None)
+        return CoreState(core, member, balls, look, n_passes + 1, n_kernel + computed)
 
     def _seen_in_full(self, state: CoreState[State]) -> CoreState[State]:
         look, computed = self._look(state.core, state.member, state.balls, None)
@@ -425,14 +253,10 @@ class CoreSet(Generic[State]):
         balls: tuple[State, ...],
         index: IndexArray | None,
     ) -> tuple[Look, int]:
-        """Scan rows (all if index is None) with the machines of `balls`."""
+        """Look at rows (all if index is None) with the machines of `balls`."""
         machines, _, _ = self._machines(core, member, balls)
         threshold = np.array([ball.threshold for ball in balls])
-        visit = MarginScan(machines, self.points, index, core, member, threshold, _KEEP)
-        blocks = list(self.points.rows.scan(visit, index, width=machines.width))
-        n_rows = self.points.n if index is None else len(index)
-        share = self.points.n / n_rows
-        return _collected(blocks, index is None, share), n_rows * len(machines.vectors)
+        return look_at(self.points, machines, core, member, threshold, index)
 
     # Problems, machines, and what is known of them.
 
@@ -480,19 +304,10 @@ class CoreSet(Generic[State]):
         dual = np.array([ball.dual for ball in state.balls])
         return 0.5 * norm2 + state.look.loss, dual
 
-    def _outside(self, state: CoreState[State]) -> NDArray[np.bool_]:
-        """Return in which problems the look found a row outside the ball."""
-        return np.array(
-            [
-                worst > ball.threshold
-                for ball, worst in zip(state.balls, state.look.worst, strict=True)
-            ]
-        )
-
     def _done(self, state: CoreState[State]) -> NDArray[np.bool_]:
         """Return which problems meet the stopping rule, as far as the look showed."""
         if self.tol is None:
-            done = ~self._outside(state)
+            done = ~state.outside()
             for p, ball in enumerate(state.balls):
                 done[p] &= self.method.finished(ball)
             return done
@@ -526,18 +341,3 @@ def rounding(dtype: DTypeLike, points: Points, norm: float) -> float:
     """
     unit = float(np.finfo(dtype).eps) / 2
     return 4.0 * unit * points.roundoff * points.eta * norm
-
-
-def _collected(blocks: list[BlockMargins], full: bool, share: float) -> Look:
-    worst = np.array([block.worst for block in blocks])
-    furthest = np.array([block.furthest for block in blocks])
-    top = worst.argmax(axis=0)
-    column = np.arange(worst.shape[1])
-    return Look(
-        full,
-        share * np.sum([block.loss for block in blocks], axis=0),
-        worst[top, column],
-        furthest[top, column],
-        np.concatenate([block.candidate for block in blocks]),
-        np.concatenate([block.residual for block in blocks]),
-    )

@@ -210,6 +210,13 @@ def _solve_whole(point: MarginDual, gap: float, tol: float) -> None:
         # Fewer updates than asked for: float32, in which it chooses, sees nothing more to gain.
         if updates < _UPDATES or spent * n > _TURNS * factorisation:
             break
-    Q = (K[:, :n].astype(np.float64) + 1.0) * np.outer(sign, sign)
-    Q[np.diag_indices(n)] += ridge
-    point.move_to(solve_nonnegative(Q, start=point.alpha).x)
+    index = np.flatnonzero((point.alpha > 0) | (point.residual > 0))
+    # In place: a copy more of a large matrix would break the memory budget.
+    Q = _compiled.gather(K, index).astype(np.float64, copy=False)
+    Q += 1.0
+    Q *= sign[index, None]
+    Q *= sign[index]
+    Q[np.diag_indices(len(index))] += ridge[index]
+    alpha = np.zeros(n)
+    alpha[index] = solve_nonnegative(Q, start=point.alpha[index]).x
+    point.move_to(alpha)

@@ -35,8 +35,9 @@ from widemargin.rows import as_rows, distinct_rows, parse_memory, weighted_momen
 from widemargin.rows.base import IndexArray
 from widemargin.threads import n_threads, single_threaded_blas
 
-# Share of the memory budget that the matrix of kernel values may take; blocks need the rest.
-_MATRIX_SHARE = 0.9
+# Share of the memory budget that the matrix of kernel values may take; blocks of rows and the
+# values of working sets need the rest.
+_MATRIX_SHARE = 0.7
 
 
 @dataclass(frozen=True)
