@@ -12,7 +12,7 @@ import pytest
 from tests.reference import balls as reference
 from tests.reference import kernels as plain_kernels
 from tests.reference import svm
-from widemargin.balls import CoreSet, Directions, FixedRadiusBall, MinimumBall, Points, growth
+from widemargin.balls import CoreSet, Directions, FixedRadiusBall, MinimumBall, Points, joining
 from widemargin.balls.core import CoreProblem
 from widemargin.kernels import make_kernel
 from widemargin.loop import Limits, run
@@ -151,9 +151,9 @@ def primal_of(p: Problem, solver: CoreSet, state: Any) -> float:
 
 def small_steps(monkeypatch) -> None:
     """Let batches and samples be smaller than forty rows, as they are on large data."""
-    monkeypatch.setattr(growth, "_FIRST", 4)
-    monkeypatch.setattr(growth, "_LEAST", 3)
-    monkeypatch.setattr(growth, "_SAMPLE", 6)
+    monkeypatch.setattr(joining, "_FIRST", 4)
+    monkeypatch.setattr(joining, "_LEAST", 3)
+    monkeypatch.setattr(joining, "_SAMPLE", 6)
 
 
 # ---------------------------------------------------------------- points
