@@ -48,10 +48,12 @@ class Rows(Protocol):
 
 
 class BlockRows(ABC):
-    """Rows that can be read block by block from something that lies in reach.
+    """Rows of something that lies in reach and can be indexed by rows.
 
     Parameters
     ----------
+    X : ndarray, memmap, or CSR matrix or array
+        What the rows are read from.
     memory : int
         Budget in bytes; it bounds the size of a block.
     threads : int
@@ -62,18 +64,16 @@ class BlockRows(ABC):
     _most_rows = 1024
     vectors_at_a_time = 16384
 
-    def __init__(self, memory: int, threads: int) -> None:
+    def __init__(self, X: Any, memory: int, threads: int) -> None:
+        self.X = X
         self.memory = memory
         self.threads = threads
         self._order: IndexArray | None = None
 
     @property
-    @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """Precision in which blocks arrive."""
-
-    @abstractmethod
-    def _stored_shape(self) -> tuple[int, int]: ...
+        """float32 stays, everything else is worked on as float64."""
+        return np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
 
     @abstractmethod
     def _read(self, index: IndexArray | slice) -> Any:
@@ -88,7 +88,7 @@ class BlockRows(ABC):
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of columns."""
-        n, d = self._stored_shape()
+        n, d = self.X.shape
         return (n if self._order is None else len(self._order)), d
 
     def subset(self, order: IndexArray) -> BlockRows:

@@ -16,19 +16,6 @@ class ArrayRows(BlockRows):
     A memory-mapped file is read block by block: it is never copied or converted whole.
     """
 
-    def __init__(self, X: NDArray[Any], memory: int, threads: int) -> None:
-        super().__init__(memory, threads)
-        self.X = X
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 stays, everything else is worked on as float64."""
-        return np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
-
-    def _stored_shape(self) -> tuple[int, int]:
-        n, d = self.X.shape
-        return n, d
-
     def _read(self, index: IndexArray | slice) -> NDArray[Any]:
         return np.asarray(self.X[index], dtype=self.dtype, order="C")
 

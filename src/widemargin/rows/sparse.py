@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.rows.base import BlockRows, IndexArray
@@ -20,19 +19,6 @@ class CSRRows(BlockRows):
     # few of them at a time, against tall blocks.
     _most_rows = 16384
     vectors_at_a_time = 256
-
-    def __init__(self, X: Any, memory: int, threads: int) -> None:
-        super().__init__(memory, threads)
-        self.X = X
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 stays, everything else is worked on as float64."""
-        return np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
-
-    def _stored_shape(self) -> tuple[int, int]:
-        n, d = self.X.shape
-        return n, d
 
     def _read(self, index: IndexArray | slice) -> Any:
         return self.X[index].astype(self.dtype, copy=False)
