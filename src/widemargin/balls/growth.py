@@ -129,6 +129,7 @@ class CoreSet(Generic[State]):
         self.matrix.keep(kept)
         n_kernel = state.n_kernel + self.matrix.extend(core, len(kept))
         problems = self._problems(core, member)
+        # With one row at a time, most core sets stay as they are, and so do their balls.
         same_core = member[:, : len(kept)].sum(axis=1) == member.sum(axis=1)
 
         def solve(p: int) -> State:

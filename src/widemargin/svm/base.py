@@ -312,7 +312,7 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         """Return float32 if its rounding cannot disturb a gap of `tol`, else float64.
 
         With α = 0 the primal is C Σs, which bounds the dual optimum and with it
-        ‖α‖ ≤ 2C √(max s · Σs), and so what rounding can do to the objectives (`CoreSet.rounding`).
+        ‖α‖ ≤ 2C √(max s · Σs), and so what rounding can do to the objectives (`balls.rounding`).
         """
         if self.stopping != "gap" or points.kernel.constant_diagonal is None:
             return np.float64
