@@ -10,6 +10,7 @@ BENCHMARKS = {
     "bvm": "Tables 2 to 4 of the BVM paper (and Figures 2 and 3 with --figures)",
     "speed": "fit time over LIBSVM's on four small and middle-sized sets, default settings",
     "kdd": "half a million rows of kddcup99: time, memory and accuracy",
+    "peers": "MarginClassifier beside other kernel machines: time, memory, error, Pareto fronts",
 }
 
 

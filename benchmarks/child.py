@@ -20,6 +20,7 @@ import statistics
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,17 @@ def mean_distance_gamma(X: Any) -> float:
 
 
 def build(path: str, params: dict[str, Any], X: Any, threads: int) -> Any:
-    """The estimator of that import path; peers get the number behind ``gamma="mean_distance"``."""
+    """The estimator of that import path; peers get the number behind ``gamma="mean_distance"``.
+
+    ``gamma={"mean_distance": 8}`` is eight times that number, for ours too.
+    """
     module, name = path.rsplit(".", 1)
     cls = getattr(importlib.import_module(module), name)
     params = dict(params)
     if params.get("gamma") == "mean_distance" and not path.startswith("widemargin."):
         params["gamma"] = mean_distance_gamma(X)
+    elif isinstance(params.get("gamma"), dict):
+        params["gamma"] = params["gamma"]["mean_distance"] * mean_distance_gamma(X)
     if "n_jobs" in inspect.signature(cls).parameters:
         params.setdefault("n_jobs", threads)
     return cls(**params)
@@ -109,23 +115,40 @@ def certificate_of(estimator: Any) -> dict[str, Any] | None:
 
 def vectors_of(estimator: Any, certificate: dict[str, Any] | None) -> int | None:
     """Distinct training rows in the expansion (a row may serve several binary machines)."""
+    if hasattr(estimator, "n_vectors_"):  # features that stand for vectors
+        return estimator.n_vectors_
     if hasattr(estimator, "support_"):
         return len(np.unique(estimator.support_))
     return certificate.get("n_vectors") if certificate else None
 
 
-def measure(spec: dict[str, Any], data: Dataset) -> dict[str, Any]:
-    """Warm-up, timed fits (the median counts) and one timed prediction of the test part."""
+def limit_memory(gigabytes: float | None) -> None:
+    """Let an allocation above the limit fail here, before the machine runs out for everyone."""
+    # Elsewhere than on Linux there may be no such limit, or one that does nothing.
+    if gigabytes is not None:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            limit = int(gigabytes * 1024**3)
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def measure(
+    spec: dict[str, Any], data: Dataset, keep: Callable[[dict[str, Any]], None] = lambda _: None
+) -> dict[str, Any]:
+    """Warm-up, timed fits (the median counts) and one timed prediction of the test part.
+
+    ``keep`` gets what is known after the fit, in case the prediction runs out of time.
+    """
     X, y = data.X_train, data.y_train
 
-    def make() -> Any:
-        return build(spec["estimator"], spec["params"], X, spec["threads"])
+    def make(**changes: Any) -> Any:
+        return build(spec["estimator"], spec["params"] | changes, X, spec["threads"])
 
     few = few_of_every_class(y, spec["warmup_rows"])
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what 200 rows do is nobody's concern
-        make().fit(X[few], y[few]).predict(data.X_test[:10])
+        for changes in spec.get("warmups", ({},)):
+            make(**changes).fit(X[few], y[few]).predict(data.X_test[:10])
     warmup_seconds = time.perf_counter() - start
 
     floor = reset_peak()
@@ -139,12 +162,8 @@ def measure(spec: dict[str, Any], data: Dataset) -> dict[str, Any]:
             seconds.append(time.perf_counter() - start)
     peak = peak_bytes() - floor
 
-    start = time.perf_counter()
-    predicted = estimator.predict(data.X_test)
-    predict_seconds = time.perf_counter() - start
-
     certificate = certificate_of(estimator)
-    return {
+    fitted = {
         "n_train": X.shape[0],
         "n_test": data.X_test.shape[0],
         "n_features": X.shape[1],
@@ -153,23 +172,38 @@ def measure(spec: dict[str, Any], data: Dataset) -> dict[str, Any]:
         "warmup_seconds": warmup_seconds,
         "fit_seconds": statistics.median(seconds),
         "fit_seconds_all": seconds,
-        "predict_seconds": predict_seconds,
         "peak_mb": peak / MB,
-        "accuracy": 100.0 * float(np.mean(predicted == data.y_test)),
         "n_vectors": vectors_of(estimator, certificate),
+        "engine": getattr(estimator, "engine_", None),
         "certificate": certificate,
+        "certificate_line": None if certificate is None else str(estimator.certificate_),
         "fitted_params": {key: estimator.get_params()[key] for key in spec["params"]},
+    }
+    keep(fitted)
+
+    start = time.perf_counter()
+    predicted = estimator.predict(data.X_test)
+    predict_seconds = time.perf_counter() - start
+
+    return {
+        **fitted,
+        "predict_seconds": predict_seconds,
+        "accuracy": 100.0 * float(np.mean(predicted == data.y_test)),
         "warnings": sorted({str(warning.message) for warning in caught}),
     }
 
 
 def main(spec_path: str, result_path: str) -> None:
     spec = json.loads(Path(spec_path).read_text())
+    limit_memory(spec["memory_gb"])
     start = time.perf_counter()
     data = load(spec["dataset"], spec["rows"])
     load_seconds = time.perf_counter() - start
-    result = {"load_seconds": load_seconds, **measure(spec, data)}
-    Path(result_path).write_text(json.dumps(plain(result)))
+
+    def write(path: str, result: dict[str, Any]) -> None:
+        Path(path).write_text(json.dumps(plain({"load_seconds": load_seconds, **result})))
+
+    write(result_path, measure(spec, data, lambda fitted: write(f"{result_path}.fitted", fitted)))
 
 
 if __name__ == "__main__":

@@ -156,13 +156,43 @@ def intrusion(arrays: Arrays) -> Parts:
     return X_train, y_train, X_test, y_test
 
 
-def lodgepole(arrays: Arrays) -> Parts:
-    """Class 2 (+1) against the rest (−1), 50,000 random rows for the test, standardised."""
-    X, y = matrix(arrays, "X"), np.where(labels(arrays, "y") == 2, 1, -1)
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(y))
-    held, kept = order[:COVTYPE_TEST_ROWS], order[COVTYPE_TEST_ROWS:]
-    X_train, X_test = standardised(X[kept], X[held])
-    return X_train, y[kept], X_test, y[held]
+def lodgepole(n_train: int | None = None) -> Callable[[Arrays], Parts]:
+    """Class 2 (+1) against the rest (−1), 50,000 random rows for the test, standardised.
+
+    ``n_train`` random rows train, or all the others; the test rows are the same for any number.
+    """
+
+    def prepare(arrays: Arrays) -> Parts:
+        y = np.where(labels(arrays, "y") == 2, 1, -1)
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(y))
+        held, kept = order[:COVTYPE_TEST_ROWS], order[COVTYPE_TEST_ROWS:][:n_train]
+        # Rows first, float64 then: the whole set is 16-bit integers.
+        parts = (arrays["X"][rows].astype(np.float64) for rows in (kept, held))
+        X_train, X_test = standardised(*parts)
+        return X_train, y[kept], X_test, y[held]
+
+    return prepare
+
+
+def pixels(arrays: Arrays) -> Parts:
+    """Grey values from [0, 255] to [0, 1]."""
+    X_train, y_train, X_test, y_test = as_given(arrays)
+    X_train /= 255.0
+    X_test /= 255.0
+    return X_train, y_train, X_test, y_test
+
+
+def mixture(_: Arrays) -> Parts:
+    """Two overlapping classes, each of eight Gaussians in ten dimensions, as in the demonstration.
+
+    100,000 rows train and 10,000 test; a test holds this and ``examples/demo.py`` together.
+    """
+    n_train, n_test, spread = 100_000, 10_000, 0.87
+    rng = np.random.default_rng(SPLIT_SEED)
+    centers = rng.normal(size=(2, 8, 10))
+    y = rng.integers(2, size=n_train + n_test)
+    X = centers[y, rng.integers(8, size=len(y))] + spread * rng.normal(size=(len(y), 10))
+    return X[:n_train], y[:n_train], X[n_train:], y[n_train:]
 
 
 def generated(_: Arrays) -> Parts:
@@ -183,8 +213,10 @@ RECIPES: dict[str, Recipe] = {
     "pendigits": Recipe(as_given, "pendigits", openml=32, n_train=7494, n_rows=10992),
     "letter": Recipe(first_rows(15_000), "letter", openml=6, n_rows=20_000),
     "mnist": Recipe(as_given, "mnist", openml=554, n_train=60_000, n_rows=70_000),
+    "mnist_unit": Recipe(pixels, "mnist", openml=554, n_train=60_000, n_rows=70_000),
     "usps": Recipe(as_given, "usps", where=LIBSVM_PAGE + " (usps, usps.t; values in [0, 1])"),
     "ijcnn1": Recipe(random_rows(0.8), "ijcnn1_train", where=LIBSVM_PAGE + " (ijcnn1)"),
+    "ijcnn1_40000": Recipe(random_rows(40_000), "ijcnn1_train", where=LIBSVM_PAGE + " (ijcnn1)"),
     "w8a": Recipe(random_rows(0.8), "w8a", where=LIBSVM_PAGE + " (w8a)"),
     # The paper's w3a has 4,912 training rows of w8a, and the other 44,837 test.
     "w8a_5000": Recipe(random_rows(5000), "w8a", where=LIBSVM_PAGE + " (w8a)"),
@@ -198,7 +230,10 @@ RECIPES: dict[str, Recipe] = {
         "kddcup99_10pct",
         where="http://kdd.ics.uci.edu/databases/kddcup99/ (kddcup.data_10_percent, corrected)",
     ),
-    "covtype": Recipe(lodgepole, "covtype", openml=1596, n_rows=581_012),
+    "covtype": Recipe(lodgepole(), "covtype", openml=1596, n_rows=581_012),
+    "covtype_20000": Recipe(lodgepole(20_000), "covtype", openml=1596, n_rows=581_012),
+    "covtype_100000": Recipe(lodgepole(100_000), "covtype", openml=1596, n_rows=581_012),
+    "mixture": Recipe(mixture),
     "generated": Recipe(generated),
 }
 
@@ -234,7 +269,7 @@ def from_openml(name: str, recipe: Recipe) -> Arrays:
             f"Without a network, set WIDEMARGIN_DATA to a folder with {recipe.file}.npz."
         ) from error
     X, y = bunch.data, np.unique(bunch.target, return_inverse=True)[1]
-    if name == "covtype":
+    if name.startswith("covtype"):
         y = y + 1  # its labels are 1 to 7, and the recipe asks for 2
     if recipe.n_rows is not None and len(y) != recipe.n_rows:
         raise DatasetNotFound(

@@ -12,11 +12,15 @@ MISSING = "–"
 
 @dataclass(frozen=True)
 class Table:
-    """A titled grid of finished cells; the first column is aligned left, the others right."""
+    """A titled grid of finished cells; the first column is aligned left, the others right.
+
+    ``notes`` are paragraphs below the grid.
+    """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -41,7 +45,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def markdown_page(title: str, notes: Sequence[str], tables: Sequence[Table]) -> str:
     parts = [f"# {title}", *notes]
     for table in tables:
-        parts += [f"## {table.title}", markdown_table(table.header, table.rows)]
+        parts += [f"## {table.title}", markdown_table(table.header, table.rows), *table.notes]
     return "\n\n".join(parts) + "\n"
 
 

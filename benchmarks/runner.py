@@ -43,6 +43,9 @@ class Measurement:
     """What one child process does: fit ``estimator`` (an import path) on a set, ``repeats`` times.
 
     ``label`` names the column of the table; ``point`` carries what a figure needs (ε, C).
+    ``warmups`` holds one change of parameters for each warm-up fit, for an estimator whose few
+    rows would take another path than the timed fit. ``requires`` names a package that may be
+    missing; ``memory_gb`` is what the process may allocate.
     """
 
     label: str
@@ -53,6 +56,9 @@ class Measurement:
     rows: int | None = None
     warmup_rows: int = 200
     point: dict[str, float] = field(default_factory=dict)
+    warmups: Sequence[dict[str, Any]] = ({},)
+    requires: str | None = None
+    memory_gb: float | None = None
 
 
 def child_environment(threads: int) -> dict[str, str]:
@@ -65,8 +71,15 @@ def child_environment(threads: int) -> dict[str, str]:
 
 
 def measure(measurement: Measurement, timeout: float = 600.0, threads: int = 2) -> Record:
-    """The record of one measurement; ``status`` is "ok", "timeout" or "failed", never an error."""
+    """The record of one measurement, never an error.
+
+    ``status`` is "ok", "timeout" (with what was known after the fit, if that had finished),
+    "failed", or "skipped" where a package is not installed.
+    """
     spec = {**asdict(measurement), "threads": threads}
+    if measurement.requires and not installed(measurement.requires):
+        message = f"{measurement.requires} is not installed"
+        return {**spec, "status": "skipped", "message": message}
     with tempfile.TemporaryDirectory(prefix="widemargin-benchmark-") as folder:
         spec_path, result_path = Path(folder, "spec.json"), Path(folder, "result.json")
         spec_path.write_text(json.dumps(spec))
@@ -85,21 +98,37 @@ def measure(measurement: Measurement, timeout: float = 600.0, threads: int = 2) 
             child.communicate()
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
-            return {**spec, "status": "timeout", "message": f"no result within {timeout:g} s"}
+            partial = read_if_whole(Path(f"{result_path}.fitted"))
+            phase = ", the fit had finished" if partial else ""
+            message = f"no result within {timeout:g} s{phase}"
+            return {**spec, "status": "timeout", "message": message, **partial}
         if child.returncode != 0 or not result_path.exists():
             last = (errors.strip().splitlines() or [f"exit status {child.returncode}"])[-1]
             return {**spec, "status": "failed", "message": last}
         return {**spec, "status": "ok", "message": "", **json.loads(result_path.read_text())}
 
 
+def read_if_whole(path: Path) -> Record:
+    """A JSON file that its writer may not have finished; empty where it has not."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def installed(library: str) -> bool:
+    try:
+        importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
 def versions() -> dict[str, str]:
-    found = {}
-    for library in LIBRARIES:
-        try:
-            found[library] = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            found[library] = "not installed"
-    return found
+    return {
+        library: importlib.metadata.version(library) if installed(library) else "not installed"
+        for library in LIBRARIES
+    }
 
 
 def machine() -> dict[str, Any]:
@@ -120,6 +149,19 @@ def processor_name() -> str:
     return named[0] if named else platform.machine()
 
 
+def facts_of(run: Record) -> str:
+    return (
+        f"`{run['command']}`, {run['date'][:10]}, {run['machine']['processor']}, "
+        f"{run['machine']['cpus']} CPUs, {run['threads']} threads; "
+        + ", ".join(f"{library} {version}" for library, version in run["versions"].items())
+    )
+
+
+def title_of(measurement: Measurement) -> str:
+    point = [f"{key} = {value:g}" for key, value in measurement.point.items()]
+    return ", ".join([measurement.dataset, *point, measurement.label])
+
+
 class Session:
     """The measurements of one run of a benchmark: takes them, shows them, writes them.
 
@@ -129,7 +171,7 @@ class Session:
     def __init__(self, name: str, timeout: float, threads: int, results: Path) -> None:
         self.name, self.timeout, self.threads, self.results = name, timeout, threads, results
         self.records: list[Record] = []
-        self.header = {
+        self.header: Record = {
             "name": name,
             "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
             "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -143,15 +185,21 @@ class Session:
     def run(self, measurements: Sequence[Measurement]) -> None:
         for number, measurement in enumerate(measurements, start=1):
             print(
-                f"[{number}/{len(measurements)}] {measurement.dataset}, {measurement.label} ... ",
+                f"[{number}/{len(measurements)}] {title_of(measurement)} ... ",
                 end="",
                 flush=True,
             )
             record = measure(measurement, self.timeout, self.threads)
-            self.records.append(record)
+            self.keep(record)
             print(self.one_line(record), flush=True)
-            document = {**self.header, "records": self.records}
-            (self.results / f"{self.name}.json").write_text(json.dumps(document, indent=1) + "\n")
+            (self.results / f"{self.name}.json").write_text(self.document())
+
+    def keep(self, record: Record) -> None:
+        self.records.append(record)
+
+    def document(self) -> str:
+        """The text of the JSON file."""
+        return json.dumps({**self.header, "records": self.records}, indent=1) + "\n"
 
     @staticmethod
     def one_line(record: Record) -> str:
@@ -162,15 +210,13 @@ class Session:
             f"{record['n_vectors']} vectors, {record['peak_mb']:.0f} MB"
         )
 
+    def facts(self) -> list[str]:
+        """Where the figures come from, a paragraph a run."""
+        return [facts_of(self.header)]
+
     def write(self, title: str, tables: Sequence[Table], notes: Sequence[str] = ()) -> None:
         """The Markdown page, to the screen and beside the JSON."""
-        run = self.header
-        facts = (
-            f"`{run['command']}`, {run['date'][:10]}, {run['machine']['processor']}, "
-            f"{run['machine']['cpus']} CPUs, {run['threads']} threads; "
-            + ", ".join(f"{library} {version}" for library, version in run["versions"].items())
-        )
-        page = markdown_page(title, [facts, *notes], tables)
+        page = markdown_page(title, [*self.facts(), *notes], tables)
         print("\n" + page)
         (self.results / f"{self.name}.md").write_text(page)
 
@@ -185,7 +231,10 @@ def option_parser(name: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def session_from(options: argparse.Namespace, name: str) -> Session:
+def stem_from(options: argparse.Namespace, name: str) -> str:
     """A quick run has its own files: it must never replace a committed result."""
-    stem = f"{name}_quick" if options.quick else name
-    return Session(stem, options.timeout, options.threads, options.results)
+    return f"{name}_quick" if options.quick else name
+
+
+def session_from(options: argparse.Namespace, name: str) -> Session:
+    return Session(stem_from(options, name), options.timeout, options.threads, options.results)

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import runpy
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks import bvm, child, datasets, kdd, runner, speed
+from benchmarks import (
+    bvm,
+    child,
+    datasets,
+    kdd,
+    peers,
+    peers_machines,
+    peers_plan,
+    peers_plots,
+    peers_tables,
+    runner,
+    speed,
+)
 from benchmarks.__main__ import BENCHMARKS, listing, main
 from benchmarks.papers import BVM_ACCURACY, BVM_SECONDS, BVM_VECTORS
 from benchmarks.report import MISSING, beside, gap_of, markdown_table, number, sweep_figure, text_of
@@ -35,6 +48,13 @@ def finished(**fields):
     record |= {"accuracy": 95.0, "fit_seconds": 2.0, "predict_seconds": 1.0, "n_vectors": 1234}
     record |= {"peak_mb": 10.0, "data_mb": 1.0, "warmup_seconds": 0.5, "point": {}}
     return record | {"certificate": {"gap": 1e-3}} | fields
+
+
+def peer(name="svc", gamma_factor=1.0, C=1.0, run="monday", **fields):
+    """A finished record of the comparison with peers."""
+    point = {"gamma_factor": gamma_factor, "C": C}
+    label = peers_plan.MACHINES[name].label
+    return finished(label=label, point=point, run=run, n_test=1000) | fields
 
 
 # ---------------------------------------------------------------- data
@@ -101,6 +121,27 @@ def test_intrusion_is_one_hot_standardised_and_binary(folder):
     assert set(data.y_train) == {-1, 1} and data.y_train[0] == -1
     np.testing.assert_allclose(data.X_train.mean(axis=0), 0.0, atol=1e-5)
     np.testing.assert_allclose(data.X_train.std(axis=0), 1.0, atol=1e-5)
+
+
+def test_covtype_in_parts_has_the_same_test_rows_and_is_standardised(folder, monkeypatch):
+    monkeypatch.setattr(datasets, "COVTYPE_TEST_ROWS", 20)
+    X = np.random.default_rng(0).integers(0, 99, size=(100, 3)).astype(np.int16)
+    np.savez(folder / "covtype.npz", X=X, y=1 + np.arange(100) % 7)
+    raw = {"X": X, "y": 1 + np.arange(100) % 7}
+    some, more = datasets.lodgepole(30)(raw), datasets.lodgepole(60)(raw)
+    np.testing.assert_array_equal(some[3], more[3])
+    np.testing.assert_array_equal(some[1], more[1][:30])
+    np.testing.assert_allclose(some[0].mean(axis=0), 0.0, atol=1e-12)
+    assert len(datasets.load("covtype").y_train) == 80 and set(some[1]) == {-1, 1}
+
+
+def test_the_mixture_is_that_of_the_demonstration():
+    pytest.importorskip("matplotlib")
+    task = runpy.run_path(str(runner.ROOT / "examples" / "demo.py"))["mixture"]()
+    data = datasets.load("mixture")
+    np.testing.assert_array_equal(data.X_train, task.X)
+    np.testing.assert_array_equal(data.y_train, task.y)
+    np.testing.assert_array_equal(data.X_test, task.X_test)
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
@@ -178,6 +219,36 @@ def test_a_session_writes_json_and_markdown(tmp_path, monkeypatch, capsys):
     assert "95.00 %" in capsys.readouterr().out
 
 
+def test_a_missing_package_skips_a_measurement():
+    spec = runner.Measurement("peer", "generated", "no.Such", {}, requires="no-such-package")
+    record = runner.measure(spec)
+    assert record["status"] == "skipped" and "no-such-package" in record["message"]
+
+
+def test_what_the_fit_gave_is_kept_before_the_prediction(monkeypatch):
+    class Endless(TrialMachine):
+        def predict(self, X):
+            if len(X) > 10:
+                raise TimeoutError
+            return super().predict(X)
+
+    monkeypatch.setattr(child, "build", lambda *_: Endless())
+    spec = {"estimator": "", "params": {}, "threads": 1, "repeats": 1, "warmup_rows": 20}
+    kept = []
+    with pytest.raises(TimeoutError):
+        child.measure(spec, datasets.load("generated"), kept.append)
+    assert kept[0]["fit_seconds"] > 0 and kept[0]["n_vectors"] == 7
+
+
+def test_a_half_written_file_counts_as_none(tmp_path):
+    path = tmp_path / "result.json"
+    assert runner.read_if_whole(path) == {}
+    path.write_text('{"fit_seconds": 1')
+    assert runner.read_if_whole(path) == {}
+    path.write_text('{"fit_seconds": 1}')
+    assert runner.read_if_whole(path) == {"fit_seconds": 1}
+
+
 def test_the_papers_c_is_halved_for_ours_and_kept_for_libsvm():
     assert bvm.ours("CVM", "letter", paper_C=3.0).params["C"] == 1.5
     assert bvm.libsvm("letter", paper_C=3.0).params["C"] == 3.0
@@ -240,6 +311,109 @@ def test_a_sweep_is_drawn_as_a_picture(tmp_path):
 def test_the_papers_tables_name_the_same_sets():
     assert BVM_ACCURACY.keys() == BVM_SECONDS.keys() == BVM_VECTORS.keys()
     assert set(bvm.SETS) <= BVM_ACCURACY.keys()
+
+
+# ---------------------------------------------------------------- peers
+
+
+def test_no_point_of_a_pareto_front_is_beaten_and_every_other_is():
+    points = [(1.0, 9.0), (2.0, 9.0), (2.0, 5.0), (3.0, 6.0), (0.5, 9.5), (9.0, 1.0), (1.0, 9.0)]
+    assert peers_plots.pareto_front(points) == [4, 0, 2, 5]
+    assert peers_plots.pareto_front([]) == []
+
+
+def test_a_pareto_front_holds_exactly_what_nothing_dominates():
+    points = [tuple(p) for p in np.random.default_rng(0).integers(0, 12, size=(60, 2)).tolist()]
+    front = {points[index] for index in peers_plots.pareto_front(points)}
+    for time, error in points:
+        beaten = any(t <= time and e <= error and (t, e) != (time, error) for t, e in points)
+        assert ((time, error) in front) != beaten
+
+
+def test_the_front_leaves_out_what_did_not_finish():
+    slow, late = peer(fit_seconds=9.0, accuracy=99.0), peer(C=10.0, status="timeout")
+    assert peers_plots.front_of([slow, late]) == [slow]
+
+
+def test_all_machines_of_a_cell_run_right_after_one_another():
+    plan = peers_plan.measurements(["letter", "w8a"], [1.0, 8.0], [1.0, 10.0], ["svc", "ours-auto"])
+    assert [m.label for m in plan[:4]] == ["SVC", "ours, auto"] * 2
+    assert [m.params["C"] for m in plan[:4]] == [1.0, 1.0, 10.0, 10.0]
+    assert [m.dataset for m in plan] == ["letter"] * 8 + ["w8a"] * 8
+    assert plan[4].params["gamma"] == {"mean_distance": 8.0} == plan[5].params["gamma"]
+
+
+def test_a_multiple_of_the_mean_distance_gamma_is_the_same_number_for_all():
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    expected = 8.0 * child.mean_distance_gamma(X)
+    for path in (SVC, "widemargin.CoreVectorClassifier"):
+        assert child.build(path, {"gamma": {"mean_distance": 8.0}}, X, 1).gamma == expected
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        peers_machines.NystroemLinearSVC(gamma=0.1, n_components=50),
+        peers_machines.FourierSGD(gamma=0.1, n_components=200),
+        peers_machines.SubsampledSVC(gamma=0.1, n_rows=150),
+    ],
+    ids=lambda machine: type(machine).__name__,
+)
+def test_peers_learn_and_count_their_vectors(machine):
+    data = datasets.load("generated")
+    machine.fit(data.X_train, data.y_train)
+    assert np.mean(machine.predict(data.X_test) == data.y_test) > 0.7
+    assert 0 < child.vectors_of(machine, None) <= 200
+
+
+def test_a_new_record_replaces_its_cell_only():
+    old = [peer(), peer(C=10.0), peer("ours-auto")]
+    new = peer(run="tuesday")
+    assert peers.merged(old, new) == [new, *old[1:]]
+    assert peers.merged(old, peer(gamma_factor=8.0))[:3] == old
+
+
+def test_a_skipped_record_never_replaces_a_measured_one():
+    skipped = peer("intelex", status="skipped")
+    assert peers.merged([peer("intelex")], skipped) == [peer("intelex")]
+    assert peers.merged([peer()], skipped) == [peer(), skipped]
+
+
+def test_times_of_different_runs_are_not_compared():
+    assert peers_tables.fit_ratio(peer(fit_seconds=6.0), peer("ours-auto")) == 3.0
+    assert peers_tables.fit_ratio(peer(run="tuesday"), peer("ours-auto")) is None
+    assert peers_tables.fit_ratio(peer(), None) is None
+
+
+def test_a_timeout_stays_in_the_table_with_what_is_known():
+    ended = peer(status="timeout", message="no result within 1 s", accuracy=None)
+    ended["predict_seconds"] = None
+    ours = peer("ours-auto", certificate_line="gap 1e-4", engine="span", fit_seconds=0.5)
+    table = peers_tables.cell_table([ended, ours])
+    assert table.rows[0][:4] == ["ours, auto", "0.500", "1.00×", MISSING]
+    assert table.rows[1][:3] == ["SVC", "2.000", "4.00×"]
+    assert table.rows[1][5:8] == ["timeout", "timeout", "1,234"]
+    assert table.notes == [
+        "- ours, auto (span): gap 1e-4\n- SVC: timeout, no result within 1 s",
+    ]
+    never = {key: ended[key] for key in ("label", "dataset", "point", "run", "status", "message")}
+    assert set(peers_tables.cell_table([never]).rows[0][1:]) == {"timeout", MISSING}
+
+
+def test_a_partial_run_of_peers_keeps_the_rest(tmp_path, monkeypatch):
+    def measured(measurement, *_):
+        return peer(label=measurement.label, point=measurement.point)
+
+    monkeypatch.setattr(runner, "measure", measured)
+    common = ["--data", "letter", "--gamma-factor", "1", "--results", str(tmp_path)]
+    peers.main([*common, "--C", "1", "10", "--machines", "svc", "ours-auto"])
+    peers.main([*common, "--C", "10", "--machines", "svc"])
+    document = json.loads((tmp_path / "peers.json").read_text())
+    assert len(document["records"]) == 4
+    assert {record["run"] for record in document["records"]} == document["runs"].keys()
+    page = (tmp_path / "peers.md").read_text()
+    assert page.count("## letter, γ = 1/β, C = ") == 2 and "(peers_letter.png)" in page
+    assert (tmp_path / "peers_letter.png").stat().st_size > 1000
 
 
 def test_the_command_lists_its_benchmarks(capsys):

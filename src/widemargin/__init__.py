@@ -5,7 +5,14 @@ a certificate of how good the answer is.
 """
 
 from widemargin.certificate import Certificate
-from widemargin.svm import BallVectorClassifier, CoreVectorClassifier
+from widemargin.span.map import SpanMap
+from widemargin.svm import BallVectorClassifier, CoreVectorClassifier, MarginClassifier
 
-__all__ = ["BallVectorClassifier", "Certificate", "CoreVectorClassifier"]
+__all__ = [
+    "BallVectorClassifier",
+    "Certificate",
+    "CoreVectorClassifier",
+    "MarginClassifier",
+    "SpanMap",
+]
 __version__ = "0.1.0"

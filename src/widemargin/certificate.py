@@ -39,6 +39,9 @@ class Certificate:
         Wall-clock time of the loop.
     stopped : str
         Why it stopped.
+    full_dual : float or None
+        Where `scope` is "span": a lower bound on the optimum of the full problem, to which primal
+        is an upper bound. No machine with more vectors can get below it.
     """
 
     primal: float
@@ -52,13 +55,15 @@ class Certificate:
     n_kernel: int
     seconds: float
     stopped: str
+    full_dual: float | None = None
 
     def __str__(self) -> str:
         """Return the certificate as one line."""
+        full = "" if self.full_dual is None else f", full problem at least {self.full_dual:.6g}"
         ball = "" if self.eps is None else f", ball within 1 + {self.eps:.1e}"
         return (
             f"gap {self.gap:.1e} on the {self.scope} problem (primal {self.primal:.6g}, "
-            f"dual {self.dual:.6g}{ball}); {self.n_vectors:,} vectors, {self.n_iter} steps, "
+            f"dual {self.dual:.6g}{ball}{full}); {self.n_vectors:,} vectors, {self.n_iter} steps, "
             f"{self.n_passes} passes, {self.n_kernel:.2g} kernel values, {self.seconds:.2f} s; "
             f"{self.stopped}"
         )

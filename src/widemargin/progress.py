@@ -20,7 +20,7 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "reporting", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Report", "reporting", "with_callbacks"]
 
 Report = Callable[[Certificate], bool]
 

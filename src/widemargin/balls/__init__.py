@@ -6,7 +6,6 @@ the smallest ball around those, ``fixed_radius`` a ball of given radius that nee
 
 from widemargin.balls.fixed_radius import FixedRadiusBall
 from widemargin.balls.growth import CoreSet, rounding
-from widemargin.balls.machines import Machines
 from widemargin.balls.minimum import MinimumBall
 from widemargin.balls.points import Directions, Points
 from widemargin.balls.state import CoreState
@@ -16,7 +15,6 @@ __all__ = [
     "CoreState",
     "Directions",
     "FixedRadiusBall",
-    "Machines",
     "MinimumBall",
     "Points",
     "rounding",

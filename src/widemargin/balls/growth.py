@@ -25,12 +25,12 @@ from numpy.typing import DTypeLike, NDArray
 from widemargin.balls.core import BallMethod, CoreProblem, State, Vector, padded
 from widemargin.balls.joining import Growth, InBatches, OneByOne
 from widemargin.balls.look import Look, all_inside, look_at
-from widemargin.balls.machines import Machines
 from widemargin.balls.matrix import CoreMatrix
 from widemargin.balls.points import Points
 from widemargin.balls.state import CoreState
 from widemargin.certificate import Certificate, relative_gap
 from widemargin.loop import Stop
+from widemargin.machines import Machines
 from widemargin.rows.base import IndexArray
 from widemargin.threads import ordered_map
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls.machines import Machines
 from widemargin.balls.points import Points, Vector
+from widemargin.machines import Machines
 from widemargin.rows.base import IndexArray
 
 # Candidates that one block of rows may name.

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.balls.points import Points, check_finite
+from widemargin.balls.points import Points
 from widemargin.kernels import Kernel
+from widemargin.kernels.finite import check_finite
 from widemargin.rows.base import IndexArray
 
 

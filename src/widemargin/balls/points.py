@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.kernels import Kernel
+from widemargin.kernels.finite import check_finite
 from widemargin.rows import BlockRows, weighted_moments
 from widemargin.rows.base import IndexArray
 
@@ -120,17 +121,6 @@ class Points:
         values = np.concatenate(list(self.rows.scan(visit, index)))
         projections: NDArray[np.float64] = np.einsum("ij,pqj->piq", values, self.directions.coef)
         return projections
-
-
-def check_finite(kernel: Kernel, values: NDArray[Any]) -> None:
-    """Raise if a kernel's values, or sums of them, overflow."""
-    # The sum of finite values may overflow too, but it is quick to look at first.
-    if np.isfinite(values.sum()) or np.isfinite(values).all():
-        return
-    raise ValueError(
-        f"kernel={kernel.name!r} gives infinite or undefined values on this data: scale X (for "
-        "example with StandardScaler) or use smaller kernel parameters."
-    )
 
 
 @dataclass(frozen=True)

@@ -2,5 +2,6 @@
 
 from widemargin.svm.ball_vector import BallVectorClassifier
 from widemargin.svm.core_vector import CoreVectorClassifier
+from widemargin.svm.margin import MarginClassifier
 
-__all__ = ["BallVectorClassifier", "CoreVectorClassifier"]
+__all__ = ["BallVectorClassifier", "CoreVectorClassifier", "MarginClassifier"]

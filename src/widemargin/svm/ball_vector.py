@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from widemargin.balls import FixedRadiusBall
-from widemargin.svm.base import BallClassifier
+from widemargin.svm.ball import BallClassifier
 
 
 class BallVectorClassifier(BallClassifier):

@@ -4,52 +4,37 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from widemargin.balls import CoreSet, Machines, Points, rounding
-from widemargin.balls.core import BallMethod
+from widemargin.balls import Points
 from widemargin.kernels import Kernel, make_kernel
 from widemargin.kernels.bandwidth import resolve_gamma
-from widemargin.loop import Limits, Result, run
+from widemargin.loop import Result
+from widemargin.machines import Machines
 from widemargin.parameters import (
-    check_choice,
     check_count,
     check_gamma,
     check_not_negative,
     check_number,
     check_positive,
 )
-from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
+from widemargin.progress import CallbackSupportMixin, Report, reporting, with_callbacks
 from widemargin.rows import as_rows, distinct_rows, parse_memory, weighted_moments
 from widemargin.rows.base import IndexArray
 from widemargin.threads import n_threads, single_threaded_blas
 
-# Share of the memory budget that the matrix of kernel values may take; blocks of rows and the
-# values of working sets need the rest.
-_MATRIX_SHARE = 0.7
 
-
-@dataclass(frozen=True)
-class _Start:
-    """Rows and dual variables of an earlier fit."""
-
-    rows: IndexArray
-    alpha: NDArray[np.float64]
-
-
-class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
-    """Base of the classifiers that find a ball: a subclass says which one."""
+class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
+    """Base of the kernel classifiers: a subclass says how the machine is found."""
 
     C: float
     kernel: Any
@@ -57,11 +42,8 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
     degree: int
     coef0: float
     kernel_params: Any
-    stopping: str
-    epsilon: float
     tol: float
     max_iter: int
-    max_vectors: int | None
     max_time: float | None
     memory: int | str
     class_weight: Any
@@ -71,15 +53,11 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
     verbose: int
 
     @abstractmethod
-    def _ball(self) -> BallMethod[Any]:
-        """Return how a ball is found on the core rows."""
-
-    def _growth(self) -> tuple[str, int | None]:
-        """Return how the core set grows, and from how large a sample."""
-        return "batch", None
+    def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
+        """Find the machine, copy it out, and return how that went."""
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BallClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Fit the machine.
 
         Parameters
@@ -107,15 +85,17 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             accept_large_sparse=True,
             ensure_min_samples=2,
         )
-        previous = self._previous_classes()
+        # What an earlier fit found, before this one overwrites it.
+        self._earlier_classes: Any = getattr(self, "classes_", None) if self.warm_start else None
         threads = n_threads(self.n_jobs)
-        with single_threaded_blas():
-            points = self._points(X, y, sample_weight, threads)
-            solver = self._solver(points, self._warm_start(points, previous), threads)
-            limits = Limits(self.max_iter, self.max_time)
-            with reporting(self, X.shape[0], self.verbose, X, y) as report:
-                result = run(solver, limits, report)
-            self._copy_out(solver, result)
+        try:
+            with single_threaded_blas():
+                points = self._points(X, y, sample_weight, threads)
+                with reporting(self, X.shape[0], self.verbose, X, y) as report:
+                    result = self._fit_points(points, threads, report)
+        finally:
+            del self._earlier_classes
+        self._keep_certificate(result)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -187,11 +167,8 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
         check_gamma(self.gamma)
         check_count("degree", self.degree)
         check_number("coef0", self.coef0)
-        check_choice("stopping", self.stopping, ("gap", "ball"))
-        check_positive("epsilon", self.epsilon)
         check_not_negative("tol", self.tol)
         check_count("max_iter", self.max_iter)
-        check_count("max_vectors", self.max_vectors, none=True, least=2)
         if self.max_time is not None:
             check_positive("max_time", self.max_time)
         parse_memory(self.memory)
@@ -279,83 +256,40 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
             )
         return factor
 
-    def _solver(self, points: Points, start: _Start | None, threads: int) -> CoreSet[Any]:
-        growth, sample_size = self._growth()
-        dtype = self._value_dtype(points)
-        budget = _MATRIX_SHARE * parse_memory(self.memory) / np.dtype(dtype).itemsize
-        capacity, name = max(2, int(np.sqrt(budget))), f"memory={self.memory!r}"
-        if self.max_vectors is not None and self.max_vectors < capacity:
-            capacity, name = self.max_vectors, f"max_vectors={self.max_vectors}"
-        least = len(self.classes_)
-        if capacity < least:
-            raise ValueError(
-                f"{name} leaves room for {capacity} vectors, but {least} classes need one each; "
-                "raise it."
-            )
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        return CoreSet(
-            points,
-            self._ball(),
-            growth=growth,
-            sample_size=sample_size,
-            tol=self.tol if self.stopping == "gap" else None,
-            capacity=capacity,
-            capacity_name=name,
-            dtype=dtype,
-            rng=np.random.default_rng(seed),
-            threads=threads,
-            first=None if start is None else start.rows,
-            first_alpha=None if start is None else start.alpha,
-        )
-
-    def _value_dtype(self, points: Points) -> DTypeLike:
-        """Return float32 if its rounding cannot disturb a gap of `tol`, else float64.
-
-        With α = 0 the primal is C Σs, which bounds the dual optimum and with it
-        ‖α‖ ≤ 2C √(max s · Σs), and so what rounding can do to the objectives (`balls.rounding`).
-        """
-        if self.stopping != "gap" or points.kernel.constant_diagonal is None:
-            return np.float64
-        norm = 2.0 * self.C * float(np.sqrt(points.weight.max() * points.weight.sum()))
-        return np.float32 if rounding(np.float32, points, norm) <= self.tol / 4 else np.float64
-
-    def _dense_vectors(self) -> NDArray[Any]:
-        vectors: Any = self.support_vectors_
-        dense: NDArray[Any] = vectors.toarray() if sparse.issparse(vectors) else vectors
-        return dense
-
-    # Warm starts.
-
-    def _previous_classes(self) -> NDArray[Any] | None:
-        if self.warm_start and hasattr(self, "dual_coef_"):
-            classes: NDArray[Any] = self.classes_
-            return classes
-        return None
-
-    def _warm_start(self, points: Points, previous: NDArray[Any] | None) -> _Start | None:
-        """Return the earlier solution if it belongs to these rows and classes."""
-        if previous is None or not np.array_equal(previous, self.classes_):
+    def _earlier_rows(self, points: Points) -> IndexArray | None:
+        """Return where the vectors of an earlier fit are, if it had these classes and rows."""
+        support: IndexArray | None = getattr(self, "support_", None)
+        if support is None or not np.array_equal(self._earlier_classes, self.classes_):
             return None
         order = np.argsort(points.number)
-        place = np.searchsorted(points.number, self.support_, sorter=order)
+        place = np.searchsorted(points.number, support, sorter=order)
         place = order[np.minimum(place, len(order) - 1)]
-        if not np.array_equal(points.number[place], self.support_):
+        if not np.array_equal(points.number[place], support):
             return None
         if not np.array_equal(points.rows.take(place), self._dense_vectors()):
             return None
-        alpha = self.dual_coef_ * points.table[points.code[place]].T
-        return _Start(place, np.maximum(alpha, 0.0))
+        return place
 
-    def _copy_out(self, solver: CoreSet[Any], result: Result[Any]) -> None:
-        machines, core, beta = solver.machines(result.state)
-        number = solver.points.number[core]
-        order = np.argsort(number)
-        self.support_ = number[order]
-        vectors = machines.vectors[order]
-        stored = solver.points.rows.block(core[:1])
+    def _keep_machine(
+        self,
+        points: Points,
+        vectors: NDArray[Any],
+        index: IndexArray | None,
+        coef: NDArray[np.float64],
+        intercept: NDArray[np.float64],
+    ) -> None:
+        """Set the attributes of the decision function, vectors in the order of their rows."""
+        self.support_: IndexArray | None = None
+        if index is not None:
+            order = np.argsort(points.number[index])
+            self.support_ = points.number[index][order]
+            vectors, coef = vectors[order], coef[order]
+        stored = points.rows.block(slice(0, 1))
         self.support_vectors_ = sparse.csr_array(vectors) if sparse.issparse(stored) else vectors
-        self.dual_coef_ = np.ascontiguousarray(beta[order].T)
-        self.intercept_ = machines.intercept
+        self.dual_coef_ = np.ascontiguousarray(coef.T)
+        self.intercept_ = intercept
+
+    def _keep_certificate(self, result: Result[Any]) -> None:
         self.certificate_ = result.certificate
         self.n_iter_ = result.certificate.n_iter
         if not result.converged:
@@ -367,6 +301,11 @@ class BallClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _dense_vectors(self) -> NDArray[Any]:
+        vectors: Any = self.support_vectors_
+        dense: NDArray[Any] = vectors.toarray() if sparse.issparse(vectors) else vectors
+        return dense
 
 
 def one_vs_rest(n_classes: int) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from widemargin.balls import MinimumBall
 from widemargin.parameters import check_choice, check_count
-from widemargin.svm.base import BallClassifier
+from widemargin.svm.ball import BallClassifier
 
 
 class CoreVectorClassifier(BallClassifier):

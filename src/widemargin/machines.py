@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.balls.points import check_finite
 from widemargin.kernels import Kernel
+from widemargin.kernels.finite import check_finite
 from widemargin.threads import scratch
 
 

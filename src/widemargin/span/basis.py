@@ -1,0 +1,171 @@
+"""A subspace of the feature space that a few vectors span.
+
+φ_z(x) = L⁻¹ ψ_z(x) with ψ_z(x) = k(Z, x) and K_z = L Lᵀ is the projection of φ(x) onto the span of
+φ(Z), in an orthonormal basis: (31), (40)–(43) and section 3.4 of SLMC, with a Cholesky factor for
+its T = Λ^{-1/2} Vᵀ (any T with TᵀT = K_z⁻¹ will do; eigenvectors cost thirty times as much).
+
+The factor is pivoted: the vector that lies furthest outside the span so far comes next, and vectors
+that lie in it (duplicates, or nearly so) are left out. What remains is a well-conditioned subset,
+and the span of the others is lost by no more than the tolerance. Factors are nested: vectors that
+join later leave the coordinates of the former ones as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, solve_triangular
+
+from widemargin.kernels import Kernel
+from widemargin.kernels.finite import check_finite
+from widemargin.rows.base import BlockRows, IndexArray
+from widemargin.threads import ordered_map
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors that may join a basis.
+
+    Attributes
+    ----------
+    values : ndarray of shape (m, n_features)
+        The vectors, dense.
+    index : ndarray of int of shape (m,) or None
+        The training rows that they are, if they are rows.
+    """
+
+    values: NDArray[Any]
+    index: IndexArray | None
+
+    def __getitem__(self, chosen: IndexArray | slice) -> Vectors:
+        """Return some of the vectors."""
+        return Vectors(self.values[chosen], None if self.index is None else self.index[chosen])
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Vectors whose images are linearly independent.
+
+    Attributes
+    ----------
+    vectors : Vectors
+        The vectors Z that were kept, in the order of the pivots.
+    gram : ndarray of shape (r, r)
+        K_z, their kernel values.
+    factor : ndarray of shape (r, r)
+        L, lower triangular, with K_z = L Lᵀ.
+    """
+
+    vectors: Vectors
+    gram: Matrix
+    factor: Matrix
+
+    @property
+    def size(self) -> int:
+        """Number of vectors, the dimension of the span."""
+        return len(self.factor)
+
+    @classmethod
+    def of(cls, kernel: Kernel, vectors: Vectors, tolerance: float, rows: BlockRows) -> Basis:
+        """Return the basis of the span of `vectors`; see `extended`."""
+        nothing = np.empty((0, 0))
+        empty = cls(vectors[:0], nothing, nothing)
+        return empty.extended(kernel, vectors, tolerance, rows)
+
+    def extended(self, kernel: Kernel, new: Vectors, tolerance: float, rows: BlockRows) -> Basis:
+        """Return the basis with those of `new` that lie outside its span.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            k.
+        new : Vectors
+            Vectors that may join.
+        tolerance : float
+            A vector joins if its squared distance from the span, relative to the largest k(z, z),
+            exceeds this.
+        rows : BlockRows
+            The training rows, for vectors that are known by their numbers; and how many threads.
+
+        Returns
+        -------
+        Basis
+            The larger basis.
+        """
+        cross = kernel_matrix(kernel, rows, new, self.vectors)
+        square = kernel_matrix(kernel, rows, new, new)
+        old = self.size
+        below = np.empty((len(new), 0))
+        if old:
+            below = solve_triangular(self.factor, cross.T, lower=True, check_finite=False).T
+        diagonal = np.diagonal(square)
+        largest = float(diagonal.max(initial=0.0))
+        largest = max(largest, float(np.diagonal(self.gram).max(initial=0.0)))
+        remainder = square - below @ below.T
+        # LAPACK stops at the first pivot that is no larger than the tolerance.
+        packed, pivots, rank, _ = lapack.dpstrf(
+            remainder, lower=1, tol=tolerance * largest, overwrite_a=1
+        )
+        if rank and not packed[0, 0] > 0.0:
+            rank = 0
+        if np.linalg.norm(diagonal) == 0.0:
+            rank = 0
+        chosen = pivots[:rank] - 1
+        factor = np.zeros((old + rank, old + rank))
+        factor[:old, :old] = self.factor
+        factor[old:, :old] = below[chosen]
+        factor[old:, old:] = np.tril(packed[:rank, :rank])
+        gram = np.empty_like(factor)
+        gram[:old, :old] = self.gram
+        gram[old:, :old] = cross[chosen]
+        gram[:old, old:] = cross[chosen].T
+        gram[old:, old:] = square[np.ix_(chosen, chosen)]
+        return Basis(_joined(self.vectors, new[chosen]), gram, factor)
+
+    def whitened(self, products: Matrix) -> Matrix:
+        """Return L⁻¹ b for the columns b: coordinates of the vectors with products b = k(Z, ·)."""
+        whitened: Matrix = solve_triangular(self.factor, products, lower=True, check_finite=False)
+        return whitened
+
+    def coefficients(self, coordinates: Matrix) -> Matrix:
+        """Return L⁻ᵀ w for the columns w: coefficients β with Σ β φ(z) the vector w."""
+        coefficients: Matrix = solve_triangular(
+            self.factor, coordinates, lower=True, trans=1, check_finite=False
+        )
+        return coefficients
+
+
+def _joined(old: Vectors, new: Vectors) -> Vectors:
+    if not len(old):
+        return new
+    index = None
+    if old.index is not None and new.index is not None:
+        index = np.concatenate([old.index, new.index])
+    return Vectors(np.concatenate([old.values, new.values]), index)
+
+
+def kernel_matrix(kernel: Kernel, rows: BlockRows, left: Vectors, right: Vectors) -> Matrix:
+    """Return k(left, right) in float64, a block of rows a thread."""
+    values = np.empty((len(left), len(right)))
+    if not values.size:
+        return values
+
+    def fill(where: slice) -> None:
+        block = left.values[where] if left.index is None else rows.block(left.index[where])
+        kernel.block(block, right.values, out=values[where])
+
+    spans = (slice(first, first + 512) for first in range(0, len(left), 512))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in ordered_map(fill, spans, rows.threads):
+            pass
+        check_finite(kernel, values)
+    return values

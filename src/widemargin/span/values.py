@@ -1,0 +1,172 @@
+"""k(X, Z) for all rows: kept where there is room, computed again where there is not.
+
+Products with the kernel values are all that a span fit asks of the rows. Values that fit into the
+memory budget are kept when they are first computed; the rest is computed anew in every pass, block
+by block, with the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from widemargin.kernels import Kernel
+from widemargin.rows.base import BlockRows, IndexArray
+from widemargin.rows.budget import rows_per_block
+from widemargin.threads import ordered_map, scratch
+
+Answer = TypeVar("Answer")
+Values = NDArray[np.floating[Any]]
+
+# Rows of a block at the most: with few vectors, smaller blocks are not worth a thread's while.
+_MOST_ROWS = 4096
+
+
+@dataclass
+class _Panel:
+    """Values of the rows with some of the vectors: kept for the first rows, if at all."""
+
+    vectors: NDArray[Any]
+    kept: Values
+    ready: NDArray[np.bool_]
+
+
+class KernelValues:
+    """The matrix k(X, Z) by blocks of rows.
+
+    Parameters
+    ----------
+    rows : BlockRows
+        X.
+    kernel : Kernel
+        k.
+    dtype : dtype
+        Precision of the values.
+    room : int
+        Bytes that values may take.
+    width : int
+        Vectors that are expected at the most; it decides the block size.
+    """
+
+    def __init__(
+        self, rows: BlockRows, kernel: Kernel, dtype: DTypeLike, room: int, width: int
+    ) -> None:
+        self.rows = rows
+        self.kernel = kernel
+        self.dtype = np.dtype(dtype)
+        self.room = room
+        self.step = rows_per_block(rows.memory, self.dtype.itemsize * width, _MOST_ROWS)
+        self.n_kernel = 0
+        self.n_passes = 0
+        self._panels: list[_Panel] = []
+
+    @property
+    def size(self) -> int:
+        """Number of vectors."""
+        return sum(len(panel.vectors) for panel in self._panels)
+
+    def add(self, vectors: NDArray[Any]) -> None:
+        """Let vectors join."""
+        n, row = self.rows.shape[0], self.dtype.itemsize * len(vectors)
+        blocks = min(self.room // max(1, row * self.step), -(-n // self.step))
+        kept = min(n, int(blocks) * self.step)
+        self.room -= kept * row
+        values = np.empty((kept, len(vectors)), dtype=self.dtype)
+        self._panels.append(_Panel(vectors, values, np.zeros(int(blocks), dtype=bool)))
+
+    def scan(
+        self,
+        visit: Callable[[list[Values], slice], Answer],
+        first: int,
+        stop: int,
+    ) -> Iterator[Answer]:
+        """Yield visit(values, where) for every block of the rows from `first` to `stop`.
+
+        `values` are the columns of the block in one or several pieces. `first` and `stop` are
+        multiples of the block size, or `stop` is the number of rows.
+        """
+
+        def look(where: slice) -> tuple[int, Answer]:
+            computed, values = self._block(where)
+            return computed, visit(values, where)
+
+        spans = (
+            slice(begin, min(stop, begin + self.step)) for begin in range(first, stop, self.step)
+        )
+        for computed, answer in ordered_map(look, spans, self.rows.threads):
+            self.n_kernel += computed
+            yield answer
+        self.n_passes += stop == self.rows.shape[0] and first == 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the values of all rows are kept and computed."""
+        n_blocks = -(-self.rows.shape[0] // self.step)
+        return all(len(p.ready) == n_blocks and p.ready.all() for p in self._panels)
+
+    def swap(self, left: IndexArray, right: IndexArray) -> None:
+        """Let rows change places, in pairs; all values must be kept."""
+        order = np.arange(self.rows.shape[0])
+        order[left], order[right] = right, left
+        self.rows = self.rows.subset(order)
+
+        def exchange(begin: int) -> None:
+            a, b = left[begin : begin + 512], right[begin : begin + 512]
+            for panel in self._panels:
+                kept = panel.kept[a]
+                panel.kept[a] = panel.kept[b]
+                panel.kept[b] = kept
+
+        for _ in ordered_map(exchange, range(0, len(left), 512), self.rows.threads):
+            pass
+
+    def take(self, index: IndexArray, out: NDArray[np.float64]) -> None:
+        """Put k(x, Z) of a few rows into `out`."""
+        column = 0
+        for panel in self._panels:
+            into = out[:, column : column + len(panel.vectors)]
+            column += len(panel.vectors)
+            block = index // self.step
+            there = block < len(panel.ready)
+            there[there] = panel.ready[block[there]]
+            if there.all():
+                _gather(panel.kept, index, into)
+                continue
+            into[there] = panel.kept[index[there]]
+            missing = np.empty((int((~there).sum()), len(panel.vectors)), dtype=self.dtype)
+            self.kernel.block(self.rows.block(index[~there]), panel.vectors, out=missing)
+            into[~there] = missing
+
+    def _block(self, where: slice) -> tuple[int, list[Values]]:
+        """Return how many values were computed, and those of a block."""
+        number, size = where.start // self.step, where.stop - where.start
+        missing = [p for p in self._panels if number >= len(p.ready) or not p.ready[number]]
+        if not missing:
+            return 0, [panel.kept[where] for panel in self._panels]
+        block = self.rows.block(where)
+        spare = sum(len(p.vectors) for p in missing if number >= len(p.ready))
+        workspace = scratch((size, spare), self.dtype).ravel()
+        pieces = []
+        for panel in self._panels:
+            keeps, width = number < len(panel.ready), len(panel.vectors)
+            if keeps:
+                into = panel.kept[where]
+            else:
+                into = workspace[: size * width].reshape(size, width)
+                workspace = workspace[size * width :]
+            if not (keeps and panel.ready[number]):
+                self.kernel.block(block, panel.vectors, out=into)
+            if keeps:
+                panel.ready[number] = True
+            pieces.append(into)
+        return size * sum(len(panel.vectors) for panel in missing), pieces
+
+
+def _gather(values: Values, index: IndexArray, out: NDArray[np.float64]) -> None:
+    """Copy rows a few at a time, so that no second array of the size of `out` is made."""
+    for begin in range(0, len(index), 64):
+        out[begin : begin + 64] = values[index[begin : begin + 64]]

@@ -1,0 +1,292 @@
+"""The classifier to reach for: an exact machine on few rows, a span fit on many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.utils import check_random_state
+
+from widemargin.balls import MinimumBall, Points
+from widemargin.loop import Limits, Result, run
+from widemargin.parameters import check_choice, check_count
+from widemargin.progress import Report
+from widemargin.rows import parse_memory
+from widemargin.span import Problems, SpanFit, as_strategy
+from widemargin.span.newton import Earlier
+from widemargin.svm.ball import BallClassifier
+
+# Distinct rows up to which "auto" is the exact machine, as long as their kernel matrix fits.
+_EXACT_ROWS = 8000
+# Kernel values that are worth keeping small: fewer are computed in float64 in no time.
+_FEW_VALUES = 4_000_000
+# Gaps below this ask for float64.
+_FINE_TOL = 1e-4
+# Share of the memory budget for kernel values of the span; matrices need the rest.
+_VALUES_SHARE = 0.6
+# Vectors that "auto" may take even where their kernel values do not fit and are computed again.
+_AUTO_VECTORS = 1024
+
+
+class MarginClassifier(BallClassifier):
+    """Kernel SVM for data of any size: all rows, inside the span of a few vectors.
+
+    It minimises ½‖w‖² + ½b² + C Σ s ξ² (the squared hinge loss, with the bias regularised), one
+    problem for two classes and one-vs-rest for more. On few rows the answer is the exact machine.
+    On many, w is sought in the span of a number of vectors, with every row in the loss; cost and
+    memory are then linear in the rows, and `certificate_` says how good the answer is, in the span
+    and against every larger one.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the errors, as in ``LinearSVC(loss="squared_hinge")``.
+    kernel : str, callable or Kernel, default="rbf"
+        "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "sigmoid",
+        "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices,
+        or a kernel object.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Kernel width; "mean_distance" is one over the mean squared distance between training rows.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    engine : {"auto", "exact", "span"}, default="auto"
+        The exact machine, found by a core set; the span fit; or the former for up to 8,000
+        different rows and the latter beyond. `engine_` tells which one it was.
+    vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
+        Where the vectors of the span come from: rows that the machine feels (random ones first,
+        then rows inside its margin), random rows, centres of k-means, rows by their distance from
+        the span of the others, an array of vectors, or an object of ``widemargin.span``.
+    max_vectors : int or "auto", default="auto"
+        Vectors at the most. "auto" doubles them until the objective falls by less than 1 % for a
+        doubling, or kernel values would no longer fit into `memory`. Vectors that lie in the span
+        of the others are left out, so that there may be fewer.
+    tol : float, default=1e-3
+        Stop at this relative duality gap.
+    max_iter : int, default=10000
+        Steps of the outer loop at the most.
+    max_time : float, default=None
+        Seconds at the most, looked at between steps.
+    memory : int or str, default="1GB"
+        Budget for kernel values and matrices, beside the data. Kernel values that do not fit are
+        computed again in every step.
+    class_weight : dict or "balanced", default=None
+        Factors on the weights of the classes' rows.
+    warm_start : bool, default=False
+        Start from the previous solution if rows and classes are the same, for a path over `C`.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples.
+    verbose : int, default=0
+        1 prints a line a step.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    engine_ : {"exact", "span"}
+        How the machine was found.
+    support_ : ndarray of shape (n_vectors,) or None
+        Training rows that are vectors of the machine; None if vectors are not rows.
+    support_vectors_ : ndarray or CSR array of shape (n_vectors, n_features)
+        The vectors; row numbers if the kernel is precomputed.
+    dual_coef_ : ndarray of shape (1 or n_classes, n_vectors)
+        Coefficient of each vector in each problem.
+    intercept_ : ndarray of shape (1 or n_classes,)
+        Bias of each problem.
+    gamma_ : float
+        The kernel width that was used.
+    n_iter_ : int
+        Steps of the outer loop.
+    certificate_ : Certificate
+        What the fit can prove: primal, dual and relative gap, in the span or in full (`scope`); for
+        a span also a lower bound on the full problem; cost, and the reason for stopping.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MarginClassifierCV : The same with C and gamma chosen by cross-validation.
+    SpanMap : The span as a transformer.
+    CoreVectorClassifier : The exact machine by core sets, with the paper's rules.
+
+    Notes
+    -----
+    The span fit solves (24) to (27) of [1]_ with the squared hinge, exactly where a reduced SVM
+    approximates, by Newton's method with conjugate gradients. Rows that occur several times are
+    merged into one weighted row before the fit. Classes without a row of positive weight are left
+    out.
+
+    References
+    ----------
+    .. [1] M. Wu, B. Schölkopf, G. Bakır, "A direct method for building sparse kernel learning
+       algorithms", JMLR 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from widemargin import MarginClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> machine = MarginClassifier(C=10, gamma="mean_distance").fit(X[:1000], y[:1000])
+    >>> machine.engine_, bool(machine.score(X[1000:], y[1000:]) > 0.95)
+    ('exact', True)
+    >>> small = MarginClassifier(C=10, gamma="mean_distance", engine="span", max_vectors=100)
+    >>> small = small.fit(X[:1000], y[:1000])
+    >>> small.certificate_.n_vectors, bool(small.score(X[1000:], y[1000:]) > 0.9)
+    (100, True)
+    """
+
+    # The exact engine stops by the gap; the papers' rule belongs to the papers' machines.
+    stopping = "gap"
+    epsilon = 1e-4
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        engine: str = "auto",
+        vectors: Any = "core",
+        max_vectors: int | str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        max_time: float | None = None,
+        memory: int | str = "1GB",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.engine = engine
+        self.vectors = vectors
+        self.max_vectors = max_vectors
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.memory = memory
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("engine", self.engine, ("auto", "exact", "span"))
+
+    def _check_max_vectors(self) -> None:
+        if isinstance(self.max_vectors, str):
+            check_choice("max_vectors", self.max_vectors, ("auto",))
+        else:
+            check_count("max_vectors", self.max_vectors)
+
+    def _ball(self) -> MinimumBall:
+        return MinimumBall(self.tol, None, "exact")
+
+    def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
+        # Checked here also for the exact engine, which does not use it.
+        strategy = as_strategy(self.vectors, self.n_features_in_)
+        earlier = self._earlier_machine(points)
+        self.engine_ = self._choose_engine(points)
+        limit = None if self.max_vectors == "auto" else int(self.max_vectors)
+        if self.engine_ == "exact":
+            return self._fit_ball(points, threads, report, limit)
+        problems = Problems.of(points.code, points.table, points.weight, self.C, threads)
+        solver = span_fit(self, points, problems, strategy, limit, earlier)
+        result = run(solver, Limits(self.max_iter, self.max_time), report)
+        vectors, beta = solver.basis.vectors, result.state.beta
+        self._keep_machine(points, vectors.values, vectors.index, beta[:-1], beta[-1])
+        return result
+
+    def _choose_engine(self, points: Points) -> str:
+        if self.engine != "auto":
+            return self.engine
+        n = points.n
+        whole = self.max_vectors == "auto" or int(self.max_vectors) >= n
+        fits = 8 * n * n <= parse_memory(self.memory)
+        given = not isinstance(self.vectors, str)
+        exact = n <= _EXACT_ROWS and whole and fits and not given
+        return "exact" if exact else "span"
+
+    def _earlier_machine(self, points: Points) -> Earlier | None:
+        """Return vectors and coefficients of an earlier span fit, if they fit these rows."""
+        if not self.warm_start or getattr(self, "engine_", "") != "span":
+            return None
+        place = self._earlier_rows(points)
+        if place is None:
+            return None
+        return Earlier(place, np.vstack([self.dual_coef_.T, self.intercept_]))
+
+
+def span_fit(
+    estimator: MarginClassifier,
+    points: Points,
+    problems: Problems,
+    strategy: Any,
+    limit: int | None,
+    earlier: Earlier | None = None,
+) -> SpanFit:
+    """Return the solver of problems in a span, with an estimator's parameters.
+
+    Parameters
+    ----------
+    estimator : MarginClassifier
+        Whose kernel, tolerance, memory and seed are used.
+    points : Points
+        The rows.
+    problems : Problems
+        What is to be fitted to them.
+    strategy : Strategy
+        Where vectors come from.
+    limit : int or None
+        Vectors at the most; None leaves it to the gain and the memory.
+    earlier : Earlier, default=None
+        The solution to start from.
+
+    Returns
+    -------
+    SpanFit
+        A solver for ``loop.run``.
+    """
+    memory = parse_memory(estimator.memory)
+    seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
+    rng = np.random.default_rng(seed)
+    choice = strategy.begin(points.rows, points.kernel, points.weight, rng)
+    most = limit
+    if most is None:
+        available = getattr(choice, "available", points.n)
+        most = min(available, max(_AUTO_VECTORS, int(_VALUES_SHARE * memory / (4 * points.n))))
+    return SpanFit(
+        points.rows,
+        points.kernel,
+        problems,
+        choice,
+        tol=estimator.tol,
+        max_vectors=most,
+        grow=limit is None,
+        dtype=_value_dtype(points, most, estimator.tol),
+        memory=int(_VALUES_SHARE * memory),
+        earlier=earlier,
+    )
+
+
+def _value_dtype(points: Points, n_vectors: int, tol: float) -> DTypeLike:
+    """Return float32 where it saves time and its rounding does not matter, else float64."""
+    coarse = points.kernel.constant_diagonal is not None and tol >= _FINE_TOL
+    return np.float32 if coarse and points.n * n_vectors > _FEW_VALUES else np.float64
