@@ -10,13 +10,15 @@ from widemargin.span.choice import (
     RandomVectors,
     as_strategy,
 )
-from widemargin.span.newton import SpanFit, SpanState
+from widemargin.span.newton import SpanFit
 from widemargin.span.problems import Problems
+from widemargin.span.state import Earlier, SpanState
 
 __all__ = [
     "STRATEGIES",
     "Basis",
     "CoreVectors",
+    "Earlier",
     "GivenVectors",
     "KMeansVectors",
     "LeverageVectors",

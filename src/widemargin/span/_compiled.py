@@ -23,7 +23,7 @@ def slopes(
     fold: Any,
     table: Any,
     C: Any,
-    held: Any,
+    counts: Any,
     mixture: Any,
     A: Any,
     sums: Any,
@@ -36,7 +36,7 @@ def slopes(
     for i in range(n):
         for p in range(m):
             y = table[code[i], p]
-            slack = max(1 - y * F[i, p], F[i, p] * 0) * (fold[i] != held[p])
+            slack = max(1 - y * F[i, p], F[i, p] * 0) * counts[fold[i], p]
             a = 2 * C[p] * weight[i] * slack
             A[i, p] = a * y
             sums[0, p] += a * slack / 2
@@ -54,7 +54,7 @@ def blend(
     fold: Any,
     table: Any,
     C: Any,
-    held: Any,
+    counts: Any,
     live: Any,
     share: Any,
     mixture: Any,
@@ -64,7 +64,7 @@ def blend(
         for j in range(live.shape[0]):
             p = live[j]
             y = table[code[i], p]
-            slack = max(1 - y * F[i, p], F[i, p] * 0) * (fold[i] != held[p])
+            slack = max(1 - y * F[i, p], F[i, p] * 0) * counts[fold[i], p]
             a = 2 * C[p] * weight[i] * y * slack
             mixture[i, p] += share[j] * (a - mixture[i, p])
 
@@ -78,7 +78,7 @@ def along(
     fold: Any,
     table: Any,
     C: Any,
-    held: Any,
+    counts: Any,
     step: Any,
     sums: Any,
 ) -> None:
@@ -92,7 +92,7 @@ def along(
                 y = table[code[i], p]
                 d = y * D[i, p]
                 slack = 1 - y * F[i, p] - step[p] * d
-                c = 2 * C[p] * weight[i] * (slack > 0) * (fold[i] != held[p])
+                c = 2 * C[p] * weight[i] * (slack > 0) * counts[fold[i], p]
                 slope -= c * slack * d
                 curve += c * d * d
             sums[0, p] += slope
@@ -103,7 +103,7 @@ def along(
             y = table[code[i], p]
             d = y * D[i, p]
             slack = 1 - y * F[i, p] - step[p] * d
-            c = 2 * C[p] * weight[i] * (slack > 0) * (fold[i] != held[p])
+            c = 2 * C[p] * weight[i] * (slack > 0) * counts[fold[i], p]
             sums[0, p] -= c * slack * d
             sums[1, p] += c * d * d
 

@@ -75,11 +75,15 @@ class Basis:
         return len(self.factor)
 
     @classmethod
+    def empty(cls) -> Basis:
+        """Return the basis of no vectors."""
+        nothing = np.empty((0, 0))
+        return cls(Vectors(nothing, np.empty(0, dtype=np.intp)), nothing, nothing)
+
+    @classmethod
     def of(cls, kernel: Kernel, vectors: Vectors, tolerance: float, rows: BlockRows) -> Basis:
         """Return the basis of the span of `vectors`; see `extended`."""
-        nothing = np.empty((0, 0))
-        empty = cls(vectors[:0], nothing, nothing)
-        return empty.extended(kernel, vectors, tolerance, rows)
+        return cls.empty().extended(kernel, vectors, tolerance, rows)
 
     def extended(self, kernel: Kernel, new: Vectors, tolerance: float, rows: BlockRows) -> Basis:
         """Return the basis with those of `new` that lie outside its span.
@@ -111,13 +115,12 @@ class Basis:
         largest = float(diagonal.max(initial=0.0))
         largest = max(largest, float(np.diagonal(self.gram).max(initial=0.0)))
         remainder = square - below @ below.T
-        # LAPACK stops at the first pivot that is no larger than the tolerance.
-        packed, pivots, rank, _ = lapack.dpstrf(
-            remainder, lower=1, tol=tolerance * largest, overwrite_a=1
-        )
-        if rank and not packed[0, 0] > 0.0:
-            rank = 0
-        if np.linalg.norm(diagonal) == 0.0:
+        # What rounding leaves of a vector in the span is no vector.
+        least = largest * max(tolerance, (old + len(new)) * float(np.finfo(float).eps))
+        # LAPACK stops at the first pivot that is no larger than this, but takes the very first
+        # whatever it is.
+        packed, pivots, rank, _ = lapack.dpstrf(remainder, lower=1, tol=least, overwrite_a=1)
+        if rank and not packed[0, 0] ** 2 > least:
             rank = 0
         chosen = pivots[:rank] - 1
         factor = np.zeros((old + rank, old + rank))

@@ -26,17 +26,28 @@ Matrix = NDArray[np.float64]
 _ROWS = 16
 # Rows whose products are added at a time.
 _CHUNK = 2048
-_GRAM_DTYPE = np.float64
 # Seconds for: a value read from memory for one or two products; one multiplication of a product
 # with a few columns; one of a matrix product or a factorisation in float64. Only their ratios
 # matter.
-_READ, _PRODUCT, _MATRIX = 0.15e-9, 0.015e-9, 0.02e-9
+_READ, _PRODUCT, _MATRIX = 0.4e-9, 0.02e-9, 0.02e-9
 
 
 class Curvature:
     """Factors of the Newton matrices, formed when they pay.
 
-    Problems that differ only in the fold that they hold out share a matrix.
+    Problems that differ only in the fold that they leave out share a matrix, and problems whose C
+    are within a factor of ten share the sum in it: their active rows are much the same. Where the
+    factors would not fit into `room`, problems share more: first a factor with those of other C,
+    then with those of other labels.
+
+    Parameters
+    ----------
+    problems : Problems
+        The problems.
+    values : KernelValues
+        Kernel values of their rows.
+    room : int
+        Bytes that factors may take.
     """
 
     def __init__(self, problems: Problems, values: KernelValues, room: int) -> None:
@@ -60,42 +71,59 @@ class Curvature:
         """Whether there are factors."""
         return bool(self._factors)
 
-    def stale(self, basis: Basis, live: IndexArray, n_rows: int) -> bool:
+    def stale(self) -> bool:
         """Return whether steps with these factors have cost more than new ones would."""
         return not self._factors or self._spent > self._cost
 
-    def used(self, live: IndexArray, n_rows: int) -> None:
+    def used(self, columns: int, n_rows: int) -> None:
         """Take note of a step."""
-        columns = len(live)
         self._spent += 2 * n_rows * self.values.size * max(_READ, 2 * columns * _PRODUCT)
 
     def form(self, basis: Basis, scores: Scores, live: IndexArray, moved: bool) -> None:
-        """Form and factorise the matrices of the live problems, at the given scores."""
+        """Form and factorise the matrices of the live problems, at the given scores.
+
+        At zero (not `moved`) every row is inside every margin, and one sum serves all labels.
+        """
         leaders = np.unique(self.leader[live])
-        self._spent = 0.0
-        if not moved:
-            # At zero every row is inside every margin: one sum serves all.
-            everything = np.arange(len(scores))
-            shared = self._sum(everything, self.problems.weight)
-            self._cost = _MATRIX * min(len(scores), _ROWS * basis.size) * basis.size**2
-            for C in np.unique(self.problems.C[leaders]):
-                factor = _factorised(basis, C * shared)
-                for p in leaders[self.problems.C[leaders] == C]:
-                    self._factors[int(p)] = factor
-            return
-        index = [self.problems.active(scores, int(p)) for p in leaders]
-        size = sum(min(len(i), _ROWS * basis.size) for i in index)
-        self._cost = _MATRIX * basis.size**2 * (size + len(leaders) * basis.size / 3)
-        one_at_a_time = 1 if len(leaders) == 1 else self.problems.threads
+        size = 4 * (basis.size + 1) ** 2
+        groups = self._groups(leaders, by_labels=moved)
+        alone = len(leaders) * size <= self.room
+        if not alone and len(groups) * size > self.room:
+            groups, moved = self._groups(leaders, by_labels=False), False
+        self._factors = {}
+        self._spent, self._cost = 0.0, 0.0
+        everything = np.arange(len(scores))
+        inside = [self._inside(scores, group) if moved else everything for group in groups]
+        one_by_one = len(groups) == 1
 
-        def work(task: tuple[int, IndexArray]) -> NDArray[np.float32]:
-            p, inside = task
-            weight = self.problems.C[p] * self.problems.weight
-            return _factorised(basis, self._sum(inside, weight, len(leaders) == 1))
+        def work(task: tuple[IndexArray, IndexArray]) -> list[NDArray[np.float32]]:
+            group, index = task
+            total = self._sum(index, in_threads=one_by_one)
+            C = self.problems.C[group]
+            if alone:
+                return [_factorised(basis, value * total) for value in C]
+            return [_factorised(basis, float(np.median(C)) * total)] * len(group)
 
-        tasks = [(int(p), inside) for p, inside in zip(leaders, index, strict=True)]
-        for (p, _), factor in zip(tasks, ordered_map(work, tasks, one_at_a_time), strict=True):
-            self._factors[p] = factor
+        threads = 1 if one_by_one else self.problems.threads
+        tasks = list(zip(groups, inside, strict=True))
+        for (group, index), factors in zip(tasks, ordered_map(work, tasks, threads), strict=True):
+            self._factors.update(zip(group.tolist(), factors, strict=True))
+            rows = min(len(index), _ROWS * basis.size) + len(group) * basis.size / 3
+            self._cost += _MATRIX * rows * basis.size**2
+
+    def _groups(self, leaders: IndexArray, by_labels: bool) -> list[IndexArray]:
+        """Return the problems that share a sum: the same power of ten of C, and labels if asked."""
+        decade = np.floor(np.log10(self.problems.C[leaders]))
+        kinds = decade[None]
+        if by_labels:
+            kinds = np.vstack([decade, self.problems.table[:, leaders]])
+        _, group = np.unique(kinds, axis=1, return_inverse=True)
+        return [leaders[group.ravel() == g] for g in range(group.max() + 1)]
+
+    def _inside(self, scores: Scores, group: IndexArray) -> IndexArray:
+        """Return the rows inside the margin of the group's middle problem."""
+        order = np.argsort(self.problems.C[group])
+        return self.problems.active(scores, int(group[order[len(group) // 2]]))
 
     def solve(self, right: Matrix, live: IndexArray) -> Matrix:
         """Return M⁻¹ of each column, by the factor of its problem."""
@@ -116,21 +144,22 @@ class Curvature:
             pass
         return answer
 
-    def _sum(self, index: IndexArray, weight: Matrix, in_threads: bool = True) -> Matrix:
-        """Return 2 Σ weight (k_z, 1)(k_z, 1)ᵀ over rows, estimated from the first of them."""
+    def _sum(self, index: IndexArray, in_threads: bool) -> Matrix:
+        """Return 2 Σ s (k_z, 1)(k_z, 1)ᵀ over rows, estimated from the first of them."""
         size = self.values.size + 1
-        used = index[: int(_ROWS * size)]
+        used = index[: _ROWS * size]
         total = np.zeros((size, size))
         if not len(used):
             return total
+        weight = self.problems.weight
         factor = 2.0 * weight[index].sum() / weight[used].sum()
 
         def part(begin: int) -> Matrix:
             some = used[begin : begin + _CHUNK]
-            features = scratch((len(some), size), _GRAM_DTYPE)
+            features = scratch((len(some), size), np.float64)
             self.values.take(some, features[:, :-1])
             features[:, -1] = 1.0
-            features *= np.sqrt(factor * weight[some]).astype(features.dtype)[:, None]
+            features *= np.sqrt(factor * weight[some])[:, None]
             # NumPy sees a matrix and its own transpose, and does half the work.
             product: Matrix = features.T @ features
             return product

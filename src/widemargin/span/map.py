@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ from widemargin.parameters import (
     check_number,
 )
 from widemargin.rows import as_rows, distinct_rows, parse_memory, weighted_moments
+from widemargin.rows.base import BlockRows
 from widemargin.rows.distinct import Distinct
-from widemargin.span.basis import Basis
+from widemargin.span.basis import Basis, Vectors
 from widemargin.span.choice import CoreVectors, as_strategy
 from widemargin.threads import n_threads, single_threaded_blas
 
@@ -145,6 +146,11 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least one must count.")
+        if self._precomputed() and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs a square matrix of kernel values between the training "
+                f"rows, but X has shape {X.shape}; pass kernel_function(X, X)."
+            )
         strategy = as_strategy(self.vectors, self.n_features_in_)
         threads = n_threads(self.n_jobs)
         with single_threaded_blas():
@@ -159,16 +165,20 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             if not self._precomputed():
                 moments = weighted_moments(distinct.rows, distinct.weight)
                 self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
+            kernel = self._kernel(self.gamma_)
             if isinstance(strategy, CoreVectors):
-                strategy = as_strategy(self._core_vectors(X, y, sample_weight), X.shape[1])
-            self._fit_basis(distinct, strategy)
+                distinct = self._core_rows(rows, X, y, sample_weight)
+                every = np.arange(len(distinct.index))
+                vectors = Vectors(distinct.rows.take(every), every)
+            else:
+                seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+                rng = np.random.default_rng(seed)
+                choice = strategy.begin(distinct.rows, kernel, distinct.weight, rng)
+                vectors = choice.draw(self.n_vectors, None)
+            self._fit_basis(distinct, kernel, vectors)
         return self
 
-    def _fit_basis(self, distinct: Distinct, strategy: Any) -> None:
-        kernel = self._kernel(self.gamma_)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        choice = strategy.begin(distinct.rows, kernel, distinct.weight, np.random.default_rng(seed))
-        vectors = choice.draw(self.n_vectors, None)
+    def _fit_basis(self, distinct: Distinct, kernel: Kernel, vectors: Vectors) -> None:
         basis = Basis.of(kernel, vectors, self.tol, distinct.rows)
         if not basis.size:
             raise ValueError(
@@ -180,8 +190,8 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.component_indices_ = None if index is None else distinct.index[index]
         self.normalization_ = basis.whitened(np.eye(basis.size))
 
-    def _core_vectors(self, X: Any, y: Any, sample_weight: Any) -> NDArray[Any]:
-        """Return the vectors of a machine that was fitted to the labels."""
+    def _core_rows(self, rows: BlockRows, X: Any, y: Any, sample_weight: Any) -> Distinct:
+        """Return the rows that are vectors of a machine fitted to the labels."""
         from widemargin.svm.margin import MarginClassifier
 
         if y is None:
@@ -202,8 +212,12 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         ).fit(X, y, sample_weight)
-        chosen: NDArray[Any] = machine.support_vectors_
-        return chosen
+        support = machine.support_
+        assert support is not None
+        # In an order that does not depend on that of the rows.
+        label = np.zeros(len(support), dtype=np.intp)
+        chosen = distinct_rows(rows.subset(support), label, np.ones(len(support)))
+        return replace(chosen, index=support[chosen.index])
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return φ_z of each row.

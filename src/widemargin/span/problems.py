@@ -43,8 +43,8 @@ class Problems:
         Weight of the errors.
     fold : ndarray of int of shape (n,)
         Fold of each row.
-    held : ndarray of int of shape (n_problems,)
-        The fold that a problem holds out; −1 for none.
+    counts : ndarray of shape (n_folds, n_problems)
+        1 where a problem takes the rows of a fold into account, 0 where it leaves them out.
     threads : int
         Threads of the loops.
     """
@@ -54,7 +54,7 @@ class Problems:
     weight: Vector
     C: Vector
     fold: NDArray[np.int32]
-    held: NDArray[np.int32]
+    counts: Vector
     threads: int
 
     @classmethod
@@ -74,7 +74,7 @@ class Problems:
             weight,
             np.full(n_problems, float(C)),
             np.zeros(len(code), dtype=np.int32),
-            np.full(n_problems, -1, dtype=np.int32),
+            np.ones((1, n_problems)),
             threads,
         )
 
@@ -103,7 +103,7 @@ class Problems:
         nearest = np.full(self.n, np.inf)
         for p in range(self.n_problems):
             margin = self.table[self.code, p] * scores[:, p]
-            margin[self.fold == self.held[p]] = np.inf
+            margin[self.counts[self.fold, p] == 0] = np.inf
             np.minimum(nearest, margin, out=nearest)
         return nearest
 
@@ -111,23 +111,20 @@ class Problems:
         """Return the rows inside the margin, those that the loss of a problem feels."""
         n = len(scores)
         margin = self.table[self.code[:n], problem] * scores[:, problem]
-        return np.flatnonzero((margin < 1.0) & (self.fold[:n] != self.held[problem]))
+        return np.flatnonzero((margin < 1.0) & (self.counts[self.fold[:n], problem] > 0))
 
     def slopes(
-        self, scores: Scores, where: slice, live: IndexArray, mixture: Scores
+        self, scores: Scores, where: slice, live: IndexArray, mixture: Scores | None = None
     ) -> tuple[Scores, Vector]:
         """Return A = 2 C s y ξ of some rows, and sums: the loss, Σ A, Σ y A, Σ A·mixture/(2Cs)."""
         loops = _loops()
 
         A = np.empty((where.stop - where.start, len(live)), dtype=scores.dtype)
         sums = np.zeros((4, len(live)))
-        loops.slopes(
-            self.columns(scores[where], live),
-            *self._typed(scores, where, live),
-            self.columns(mixture[where], live),
-            A,
-            sums,
-        )
+        some = self.columns(scores[where], live)
+        # Without a mixture any array does in its place, and its sum means nothing.
+        mixed = some if mixture is None else self.columns(mixture[where], live)
+        loops.slopes(some, *self._typed(scores, where, live), mixed, A, sums)
         return A, sums
 
     def blend(self, scores: Scores, live: IndexArray, share: Vector, mixture: Scores) -> None:
@@ -181,7 +178,7 @@ class Problems:
         return scores if len(live) == self.n_problems else scores[:, live]
 
     def _typed(self, scores: Scores, where: slice, live: IndexArray) -> tuple[NDArray[Any], ...]:
-        """Return code, weight, fold, table, C and held as the compiled loops want them."""
+        """Return code, weight, fold, table, C and counts as the compiled loops want them."""
         kind = scores.dtype
         return (
             self.code[where],
@@ -189,7 +186,7 @@ class Problems:
             self.fold[where],
             self.table[:, live].astype(kind),
             self.C[live].astype(kind),
-            self.held[live],
+            self.counts[:, live].astype(kind),
         )
 
     def _in_threads(self, work: Callable[[slice], Answer], n: int) -> list[Answer]:

@@ -112,7 +112,7 @@ class KernelValues:
         """Let rows change places, in pairs; all values must be kept."""
         order = np.arange(self.rows.shape[0])
         order[left], order[right] = right, left
-        self.rows = self.rows.subset(order)
+        rows = self.rows.subset(order)
 
         def exchange(begin: int) -> None:
             a, b = left[begin : begin + 512], right[begin : begin + 512]
@@ -121,8 +121,16 @@ class KernelValues:
                 panel.kept[a] = panel.kept[b]
                 panel.kept[b] = kept
 
+        # After an interrupt in the middle, values are computed anew.
+        self._mark(ready=False)
         for _ in ordered_map(exchange, range(0, len(left), 512), self.rows.threads):
             pass
+        self.rows = rows
+        self._mark(ready=True)
+
+    def _mark(self, ready: bool) -> None:
+        for panel in self._panels:
+            panel.ready[:] = ready
 
     def take(self, index: IndexArray, out: NDArray[np.float64]) -> None:
         """Put k(x, Z) of a few rows into `out`."""

@@ -13,8 +13,7 @@ from widemargin.loop import Limits, Result, run
 from widemargin.parameters import check_choice, check_count
 from widemargin.progress import Report
 from widemargin.rows import parse_memory
-from widemargin.span import Problems, SpanFit, as_strategy
-from widemargin.span.newton import Earlier
+from widemargin.span import Earlier, Problems, SpanFit, as_strategy
 from widemargin.svm.ball import BallClassifier
 
 # Distinct rows up to which "auto" is the exact machine, as long as their kernel matrix fits.
@@ -281,7 +280,7 @@ def span_fit(
         max_vectors=most,
         grow=limit is None,
         dtype=_value_dtype(points, most, estimator.tol),
-        memory=int(_VALUES_SHARE * memory),
+        room=int(_VALUES_SHARE * memory),
         earlier=earlier,
     )
 

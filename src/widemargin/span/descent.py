@@ -1,0 +1,298 @@
+"""Steps of preconditioned conjugate gradients for squared-hinge problems in a span.
+
+Each step is one exact gradient over all rows and one exact line search in every problem that is not
+solved yet; problems share each product with the kernel values. The preconditioner is `Curvature`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from widemargin.kernels import Kernel
+from widemargin.rows.base import BlockRows, IndexArray
+from widemargin.span.basis import Basis
+from widemargin.span.curvature import Curvature
+from widemargin.span.lower_bound import LowerBound
+from widemargin.span.problems import Problems, Scores
+from widemargin.span.state import SpanState
+from widemargin.span.values import KernelValues, Values
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+# Relative accuracy of a step's length, and tries for it.
+_LENGTH_TOL, _TRIES = 1e-2, 20
+# An objective that falls by less than this is at the end of its digits.
+_DIGITS = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-14}
+
+
+class Descent:
+    """Scores of all rows in all problems, and the steps that lower the objectives.
+
+    Parameters
+    ----------
+    rows : BlockRows
+        The rows.
+    kernel : Kernel
+        Their kernel.
+    problems : Problems
+        What is to be fitted.
+    dtype : dtype
+        Precision of kernel values and scores.
+    room : int
+        Bytes for kernel values.
+    width : int
+        Vectors that are expected at the most.
+    bounds : bool
+        Whether lower bounds on the optima are wanted.
+    directions : ndarray of shape (n_problems, n_directions, r), default=None
+        Coefficients of unit vectors in the span that each w must be orthogonal to.
+    """
+
+    def __init__(
+        self,
+        rows: BlockRows,
+        kernel: Kernel,
+        problems: Problems,
+        *,
+        dtype: DTypeLike,
+        room: int,
+        width: int,
+        bounds: bool,
+        directions: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.problems = problems
+        self.dtype = np.dtype(dtype)
+        self.directions = directions
+        self.bounds = bounds
+        self.values = KernelValues(rows, kernel, dtype, room, width)
+        self.curvature = Curvature(problems, self.values, room // 2)
+        self.basis = Basis.empty()
+        self.scores: Scores = np.zeros((problems.n, problems.n_problems), dtype=dtype)
+        # Whose scores they are; None in the middle of a step, which may be interrupted.
+        self.scores_of: Matrix | None = None
+        self.forget_steps()
+
+    def extend(self, basis: Basis) -> None:
+        """Go on with a basis that begins with the one before."""
+        self.values.add(basis.vectors.values[self.basis.size :])
+        self.basis = basis
+        self.curvature.forget()
+        self.forget_steps()
+
+    def forget_steps(self) -> None:
+        """Begin anew with directions and bounds: what is minimised has changed."""
+        self.bound = LowerBound(self.problems, self.dtype) if self.bounds else None
+        self._conjugate: tuple[Matrix, Matrix, Matrix] | None = None
+
+    def swap(self, left: IndexArray, right: IndexArray) -> None:
+        """Let rows change places, in pairs."""
+        order = np.arange(self.problems.n)
+        order[left], order[right] = right, left
+        problems, whose = self.problems.in_order(order), self.scores_of
+        # An interrupt in the middle makes the scores no one's.
+        self.scores_of = None
+        self.scores[left], self.scores[right] = self.scores[right], self.scores[left]
+        self.values.swap(left, right)
+        self.problems = self.curvature.problems = problems
+        self.scores_of = whose
+        self.forget_steps()
+
+    # Passes over the rows.
+
+    def score(self, beta: Matrix, first: int, stop: int) -> None:
+        """Compute the scores of some rows from the coefficients."""
+        self._multiply(beta, self.scores, first, stop)
+        self.scores_of = beta
+
+    def _multiply(self, beta: Matrix, out: Scores, first: int, stop: int) -> None:
+        for _ in self.values.scan(_Product(beta.astype(self.dtype), out), first, stop):
+            pass
+
+    def look(
+        self, beta: Matrix, n_rows: int, live: IndexArray | None = None, before: Any = None
+    ) -> SpanState:
+        """Return the state of `beta`: gradient, objectives and bounds, over the first rows.
+
+        Only the `live` problems are looked at (all if None); of the others the state `before` is
+        kept.
+        """
+        if self.scores_of is not beta:
+            self.score(beta, 0, n_rows)
+        if live is None:
+            live = np.arange(self.problems.n_problems)
+        mixture = None if self.bound is None else self.bound.mixture
+        pull, sums = self._pull(n_rows, live, mixture)
+        metric = self._metric(beta[:, live])
+        zero = np.zeros(self.problems.n_problems)
+        gradient = np.zeros_like(beta) if before is None else before.gradient.copy()
+        primal = zero if before is None else before.primal.copy()
+        dual = zero.copy() if before is None else before.dual.copy()
+        gradient[:, live] = metric - pull
+        primal[live] = 0.5 * (beta[:, live] * metric).sum(axis=0) + sums[0]
+        if self.bound is not None:
+            whitened = self._whitened(pull, live)
+            dual[live] = self.bound.improved(self.scores[:n_rows], live, whitened, sums)
+        newton = self._newton(gradient, live) if self.curvature.ready else None
+        return SpanState(beta, gradient, newton, primal, dual, n_rows)
+
+    def _pull(self, n_rows: int, live: IndexArray, mixture: Scores | None) -> tuple[Matrix, Vector]:
+        """Return Σ_i A_i (k_z(x_i), 1), and the sums of `Problems.slopes`."""
+        slopes = _Slopes(self.problems, self.scores, live, mixture)
+        pull = np.zeros((self.basis.size + 1, len(live)))
+        sums = np.zeros((4, len(live)))
+        for partial, partial_sums in self.values.scan(slopes, 0, n_rows):
+            pull[:-1] += partial
+            sums += partial_sums
+        pull[-1] = sums[1]
+        if not np.isfinite(sums).all():
+            raise ValueError(
+                f"kernel={self.kernel.name!r} gives infinite or undefined values on this data: "
+                "scale X (for example with StandardScaler) or use smaller kernel parameters."
+            )
+        return pull, sums
+
+    # A step.
+
+    def descend(self, state: SpanState, live: IndexArray) -> SpanState:
+        """Return the state after a step of conjugate gradients in every live problem."""
+        scores = self.scores[: state.n_rows]
+        if self.curvature.stale():
+            self.curvature.form(self.basis, scores, live, bool(state.beta.any()))
+            self._conjugate = None
+            state = replace(state, newton=self._newton(state.gradient, live))
+        assert state.newton is not None
+        direction = self._direction(state.gradient, state.newton, live)
+        moved = np.empty((state.n_rows, len(live)), dtype=self.dtype)
+        self._multiply(direction[:, live], moved, 0, state.n_rows)
+        length = self._line_search(state, direction[:, live], moved, live)
+        self.scores_of = None
+        self.problems.advance(scores, moved, live, length)
+        beta = state.beta.copy()
+        beta[:, live] += length * direction[:, live]
+        self.scores_of = beta
+        self.curvature.used(len(live), state.n_rows)
+        after = self.look(beta, state.n_rows, live, state)
+        gained = state.primal.sum() - after.primal.sum()
+        idle = gained <= _DIGITS[self.dtype] * state.primal.sum()
+        return replace(
+            after,
+            final=state.final,
+            shrunk=state.shrunk,
+            steps=state.steps + 1,
+            tired=state.tired + 1 if idle else 0,
+        )
+
+    def _direction(self, gradient: Matrix, newton: Matrix, live: IndexArray) -> Matrix:
+        """Return the conjugate directions (Polak and Ribière), downhill in every problem."""
+        direction = np.zeros_like(gradient)
+        direction[:, live] = -newton[:, live]
+        if self._conjugate is not None:
+            last_direction, last_gradient, last_newton = self._conjugate
+            change = (newton * (gradient - last_gradient)).sum(axis=0)
+            before = (last_gradient * last_newton).sum(axis=0)
+            share = np.zeros(len(before))
+            np.divide(change, before, out=share, where=before > 0)
+            mixed = direction + np.maximum(0.0, share) * last_direction
+            downhill = (mixed * gradient).sum(axis=0) < 0
+            kept = live[downhill[live]]
+            direction[:, kept] = mixed[:, kept]
+        self._conjugate = direction, gradient, newton
+        return direction
+
+    def _line_search(
+        self, state: SpanState, direction: Matrix, moved: Scores, live: IndexArray
+    ) -> Vector:
+        """Return the best step of each problem: a root of a rising, piecewise linear function."""
+        metric = self._metric(direction)
+        slope0 = (metric * state.beta[:, live]).sum(axis=0)
+        curve0 = (metric * direction).sum(axis=0)
+        scores = self.problems.columns(self.scores[: state.n_rows], live)
+        length = np.zeros(len(live))
+        low, high = np.zeros(len(live)), np.full(len(live), np.inf)
+        for _ in range(_TRIES):
+            slope, curve = self.problems.along(scores, moved, live, length)
+            slope += slope0 + length * curve0
+            low = np.where(slope < 0, length, low)
+            high = np.where(slope > 0, np.minimum(high, length), high)
+            curve = np.maximum(curve + curve0, np.finfo(float).tiny)
+            better = length - slope / curve
+            # Newton's root of one linear piece; a bisection where it leaves the bracket.
+            middle = np.where(np.isfinite(high), 0.5 * (low + high), 2.0 * length)
+            better = np.where((better > low) & (better < high), better, middle)
+            change, length = np.abs(better - length), better
+            if (change <= _LENGTH_TOL * np.abs(length)).all():
+                break
+        return length
+
+    # Algebra in the span.
+
+    def _metric(self, beta: Matrix) -> Matrix:
+        """Return K_z β, and the bias as it is."""
+        metric = np.empty_like(beta)
+        np.matmul(self.basis.gram, beta[:-1], out=metric[:-1])
+        metric[-1] = beta[-1]
+        return metric
+
+    def _newton(self, gradient: Matrix, live: IndexArray) -> Matrix:
+        """Return the preconditioned gradients of the live problems, zero for the others."""
+        newton = np.zeros_like(gradient)
+        newton[:, live] = self.curvature.solve(gradient[:, live], live)
+        if self.directions is not None:
+            for p in live:
+                normal = self._normals(p)
+                tilted = self.curvature.solve(normal, np.full(normal.shape[1], p))
+                newton[:, p] -= tilted @ np.linalg.solve(normal.T @ tilted, normal.T @ newton[:, p])
+        return newton
+
+    def _normals(self, problem: int) -> Matrix:
+        """Return K_z v of the directions v that a problem's coefficients must be orthogonal to."""
+        assert self.directions is not None
+        coefficients = self.directions[problem].T
+        return self._metric(np.vstack([coefficients, np.zeros(coefficients.shape[1])]))
+
+    def _whitened(self, pull: Matrix, live: IndexArray) -> Matrix:
+        """Return Σ α y φ_z(x) in an orthonormal basis, without its part along the directions."""
+        whitened = np.empty_like(pull)
+        whitened[:-1] = self.basis.whitened(pull[:-1])
+        whitened[-1] = pull[-1]
+        if self.directions is not None:
+            for j, p in enumerate(live):
+                unit = self.basis.factor.T @ self.directions[p].T
+                whitened[:-1, j] -= unit @ (unit.T @ whitened[:-1, j])
+        return whitened
+
+
+@dataclass(frozen=True)
+class _Product:
+    """Visitor: scores of coefficients whose last row is the bias."""
+
+    beta: Values
+    out: Scores
+
+    def __call__(self, values: list[Values], where: slice) -> None:
+        into = self.out[where]
+        into[...] = self.beta[-1]
+        column = 0
+        for piece in values:
+            into += piece @ self.beta[column : column + piece.shape[1]]
+            column += piece.shape[1]
+
+
+@dataclass(frozen=True)
+class _Slopes:
+    """Visitor: Σ_i A_i k_z(x_i) and the sums of `Problems.slopes`."""
+
+    problems: Problems
+    scores: Scores
+    live: IndexArray
+    mixture: Scores | None
+
+    def __call__(self, values: list[Values], where: slice) -> tuple[Any, Vector]:
+        A, sums = self.problems.slopes(self.scores, where, self.live, self.mixture)
+        return np.concatenate([piece.T @ A for piece in values]), sums
