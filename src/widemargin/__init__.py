@@ -6,13 +6,19 @@ a certificate of how good the answer is.
 
 from widemargin.certificate import Certificate
 from widemargin.span.map import SpanMap
-from widemargin.svm import BallVectorClassifier, CoreVectorClassifier, MarginClassifier
+from widemargin.svm import (
+    BallVectorClassifier,
+    CoreVectorClassifier,
+    MarginClassifier,
+    MarginClassifierCV,
+)
 
 __all__ = [
     "BallVectorClassifier",
     "Certificate",
     "CoreVectorClassifier",
     "MarginClassifier",
+    "MarginClassifierCV",
     "SpanMap",
 ]
 __version__ = "0.1.0"

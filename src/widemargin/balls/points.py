@@ -67,6 +67,8 @@ class Points:
         The rows' numbers in the user's data (columns of a precomputed kernel).
     directions : Directions or None
         What the centres must be orthogonal to.
+    place : ndarray of int or None
+        Which of the rows each row of the user's data is; −1 for rows that are left out.
     """
 
     rows: BlockRows
@@ -77,6 +79,7 @@ class Points:
     C: float
     number: IndexArray
     directions: Directions | None = None
+    place: IndexArray | None = None
 
     @property
     def n(self) -> int:

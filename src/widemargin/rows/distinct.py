@@ -33,12 +33,15 @@ class Distinct:
         Its label.
     weight : ndarray of float
         The summed weight of its copies.
+    place : ndarray of int
+        Which of them each original row is; −1 for rows that are left out.
     """
 
     rows: BlockRows
     index: IndexArray
     code: NDArray[np.intp]
     weight: NDArray[np.float64]
+    place: IndexArray
 
 
 def distinct_rows(rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.float64]) -> Distinct:
@@ -72,7 +75,9 @@ def distinct_rows(rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.fl
     leader = kept[first]
     merged = np.zeros(len(leader))
     np.add.at(merged, group, weight[kept])
-    return Distinct(rows.subset(leader), leader, code[leader], merged)
+    place = np.full(len(weight), -1, dtype=np.intp)
+    place[kept] = group
+    return Distinct(rows.subset(leader), leader, code[leader], merged, place)
 
 
 @dataclass(frozen=True)

@@ -3,5 +3,6 @@
 from widemargin.svm.ball_vector import BallVectorClassifier
 from widemargin.svm.core_vector import CoreVectorClassifier
 from widemargin.svm.margin import MarginClassifier
+from widemargin.svm.margin_cv import MarginClassifierCV
 
-__all__ = ["BallVectorClassifier", "CoreVectorClassifier", "MarginClassifier"]
+__all__ = ["BallVectorClassifier", "CoreVectorClassifier", "MarginClassifier", "MarginClassifierCV"]

@@ -188,8 +188,18 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
             kernel_params=self.kernel_params,
         )
 
-    def _points(self, X: Any, y: NDArray[Any], sample_weight: Any, threads: int) -> Points:
-        """State the problem: distinct rows, their classes, weights and kernel."""
+    def _points(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Any,
+        threads: int,
+        apart: NDArray[np.intp] | None = None,
+    ) -> Points:
+        """State the problem: distinct rows, their classes, weights and kernel.
+
+        Equal rows are merged unless their numbers in `apart` differ.
+        """
         if self._precomputed() and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"kernel='precomputed' needs a square matrix of kernel values between the training "
@@ -207,7 +217,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
             threads=threads,
             precomputed=self._precomputed(),
         )
-        distinct = distinct_rows(rows, code, weight)
+        key = code if apart is None else code + len(self.classes_) * apart
+        distinct = distinct_rows(rows, key, weight)
+        code = code[distinct.index]
         self.gamma_ = 1.0
         if not self._precomputed():
             moments = weighted_moments(distinct.rows, distinct.weight)
@@ -215,11 +227,12 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         return Points(
             distinct.rows,
             self._kernel(self.gamma_),
-            distinct.code,
+            code,
             one_vs_rest(len(self.classes_)),
-            distinct.weight * class_weight[distinct.code],
+            distinct.weight * class_weight[code],
             self.C,
             distinct.index,
+            place=distinct.place,
         )
 
     def _check_symmetric(self, X: Any) -> None:

@@ -240,6 +240,7 @@ def span_fit(
     strategy: Any,
     limit: int | None,
     earlier: Earlier | None = None,
+    bounds: bool = True,
 ) -> SpanFit:
     """Return the solver of problems in a span, with an estimator's parameters.
 
@@ -257,6 +258,8 @@ def span_fit(
         Vectors at the most; None leaves it to the gain and the memory.
     earlier : Earlier, default=None
         The solution to start from.
+    bounds : bool, default=True
+        Prove the gap, rather than estimate it.
 
     Returns
     -------
@@ -282,6 +285,7 @@ def span_fit(
         dtype=_value_dtype(points, most, estimator.tol),
         room=int(_VALUES_SHARE * memory),
         earlier=earlier,
+        bounds=bounds,
     )
 
 

@@ -1,0 +1,464 @@
+"""The margin classifier with C and the kernel width chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score, check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from widemargin.balls import Points
+from widemargin.loop import Limits, run
+from widemargin.parameters import check_count, check_gamma, check_positive
+from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
+from widemargin.rows import parse_memory
+from widemargin.span import Problems, as_strategy
+from widemargin.svm.margin import MarginClassifier, span_fit
+from widemargin.threads import n_threads, single_threaded_blas
+
+# Share of the memory budget for the scores of all problems.
+_SCORES_SHARE = 0.25
+# How near its optimum an objective must be for its machine to be judged.
+_SEARCH_TOL = 1e-3
+
+
+class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """`MarginClassifier` with C and gamma chosen by cross-validation, in the time of a few fits.
+
+    All values of C and all folds of one kernel width are fitted together, as columns of the same
+    matrix products in the span of the same vectors: each kernel value is computed once for all of
+    them. The best pair is then fitted to all rows.
+
+    Parameters
+    ----------
+    Cs : int or array-like of float, default=10
+        Values of C; a number stands for that many from 0.01 to 1000, evenly on a log scale.
+    gammas : array-like of {"scale", "auto", "mean_distance"} or float, default=("scale",)
+        Kernel widths.
+    cv : int, splitter or iterable, default=5
+        Folds, as in `GridSearchCV`.
+    scoring : str or callable, default=None
+        As in `GridSearchCV`; None is the accuracy, weighted by `sample_weight`. Only the decision
+        function and predictions are there to be scored.
+    kernel : str, callable or Kernel, default="rbf"
+        As in `MarginClassifier`, and so are the parameters that follow.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    engine : {"auto", "exact", "span"}, default="auto"
+        How the best pair is fitted to all rows; the search is always done in a span.
+    vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
+        Where the vectors of the span come from. They are chosen once for each gamma, from all
+        rows.
+    max_vectors : int or "auto", default="auto"
+        Vectors at the most.
+    tol : float, default=1e-3
+        Relative duality gap of the final fit.
+    max_iter : int, default=10000
+        Steps at the most, in the search for each gamma and in the final fit.
+    max_time : float, default=None
+        Seconds at the most, for all of it.
+    memory : int or str, default="1GB"
+        Budget for kernel values, scores and matrices, beside the data.
+    class_weight : dict or "balanced", default=None
+        Factors on the weights of the classes' rows.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples.
+    verbose : int, default=0
+        1 prints a line a step.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        "C" and "gamma" of the best mean score; the first of equals, with the smallest C.
+    best_score_ : float
+        That score.
+    best_index_ : int
+        Its place in `cv_results_`.
+    best_estimator_ : MarginClassifier
+        The machine with the best pair, fitted to all rows.
+    cv_results_ : dict of arrays
+        As in `GridSearchCV`: "params", "param_C", "param_gamma", "split<k>_test_score",
+        "mean_test_score", "std_test_score", "rank_test_score"; and "fit_time", the seconds that
+        all values of C and all folds of the pair's gamma took together.
+    n_splits_ : int
+        Number of folds.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    certificate_ : Certificate
+        Of the final fit.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MarginClassifier : The machine itself.
+
+    Notes
+    -----
+    Rows that are held out do not enter the loss, but they may be among the vectors, and labels of
+    all rows have a say in which rows those are with ``vectors="core"``. The scores of a pair are
+    those of machines whose objective is within about 0.1 % of its optimum; `GridSearchCV` over
+    `MarginClassifier` gives the same up to that, at a multiple of the cost.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from widemargin import MarginClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> search = MarginClassifierCV(Cs=[0.1, 1, 10], gammas=[0.01, "scale"]).fit(scale(X), y)
+    >>> sorted(search.best_params_), bool(search.best_score_ > 0.96)
+    (['C', 'gamma'], True)
+    >>> len(search.cv_results_["params"])
+    6
+    """
+
+    def __init__(
+        self,
+        Cs: Any = 10,
+        gammas: Any = ("scale",),
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        engine: str = "auto",
+        vectors: Any = "core",
+        max_vectors: int | str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        max_time: float | None = None,
+        memory: int | str = "1GB",
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.engine = engine
+        self.vectors = vectors
+        self.max_vectors = max_vectors
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.memory = memory
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MarginClassifierCV:
+        """Choose C and gamma, and fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix if ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in the loss and in the score.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        Cs, gammas = self._grid()
+        self._machine(Cs[0], gammas[0])._check_parameters()
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype="numeric",
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            ensure_min_samples=2,
+        )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self._encode_check(X, y, weight)
+        folds = _Folds(list(check_cv(self.cv, y, classifier=True).split(X, y)), len(y))
+        begun = perf_counter()
+        scores = np.empty((len(gammas), len(Cs), folds.n))
+        seconds = np.empty(len(gammas))
+        with reporting(self, X.shape[0], self.verbose, X, y) as report:
+            for g, gamma in enumerate(gammas):
+                started = perf_counter()
+                machine = self._machine(Cs[0], gamma)
+                machine.max_time = self._time_left(begun, len(gammas) - g + 1)
+                scores[g] = self._search(machine, Cs, folds, X, y, weight, report)
+                seconds[g] = perf_counter() - started
+        self._keep_results(Cs, gammas, scores, seconds)
+        best = self._machine(**self.best_params_)
+        best.max_time = self._time_left(begun, 1)
+        best.fit(X, y, sample_weight)
+        self.best_estimator_: MarginClassifier = best
+        self.classes_ = best.classes_
+        self.certificate_ = best.certificate_
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the decision function of the best machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class, or largest for the predicted one.
+        """
+        check_is_fitted(self)
+        X = self._checked(X)
+        return self.best_estimator_.decision_function(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row: the sign, or the argmax, of `decision_function`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        check_is_fitted(self)
+        X = self._checked(X)
+        return self.best_estimator_.predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    # The steps of `fit`.
+
+    def _checked(self, X: Any) -> Any:
+        return validate_data(
+            self, X, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, reset=False
+        )
+
+    def _encode_check(self, X: Any, y: NDArray[Any], weight: NDArray[np.float64]) -> None:
+        """Raise what a fit would raise about labels, before any work is done."""
+        from sklearn.utils.multiclass import check_classification_targets
+
+        check_classification_targets(y)
+        self._machine(1.0, "scale")._encode(y, weight)
+
+    def _grid(self) -> tuple[list[float], list[Any]]:
+        """Return the values of C in ascending order, and the widths."""
+        if isinstance(self.Cs, Integral) and not isinstance(self.Cs, bool):
+            check_count("Cs", self.Cs)
+            Cs = np.logspace(-2, 3, int(self.Cs)).tolist()
+        else:
+            Cs = sorted(check_positive("Cs", value) for value in _listed("Cs", self.Cs))
+        gammas = _listed("gammas", self.gammas)
+        for gamma in gammas:
+            check_gamma(gamma)
+        return Cs, gammas
+
+    def _machine(self, C: float, gamma: Any) -> MarginClassifier:
+        names = MarginClassifier().get_params(deep=False)
+        shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return MarginClassifier(**{**shared, "C": C, "gamma": gamma})
+
+    def _time_left(self, begun: float, parts: int) -> float | None:
+        """Return this part's share of the time that is left."""
+        if self.max_time is None:
+            return None
+        return max(1e-3, (self.max_time - (perf_counter() - begun)) / parts)
+
+    def _search(
+        self,
+        machine: MarginClassifier,
+        Cs: list[float],
+        folds: _Folds,
+        X: Any,
+        y: NDArray[Any],
+        weight: NDArray[np.float64],
+        report: Any,
+    ) -> NDArray[np.float64]:
+        """Return the score of every C in every fold, for one kernel width."""
+        threads = n_threads(self.n_jobs)
+        scores = np.empty((len(Cs), folds.n))
+        with single_threaded_blas():
+            machine._earlier_classes = None
+            points = machine._points(X, y, weight, threads, folds.kind)
+            for chosen in self._batches(Cs, points, folds.n):
+                problems = _problems(points, np.array(Cs)[chosen], folds, threads)
+                machine.tol = _SEARCH_TOL
+                limit = None if self.max_vectors == "auto" else int(self.max_vectors)
+                strategy = as_strategy(self.vectors, X.shape[1])
+                solver = span_fit(machine, points, problems, strategy, limit, bounds=False)
+                run(solver, Limits(self.max_iter, machine.max_time), report)
+                values = solver.scores().reshape(points.n, len(chosen), folds.n, -1)
+                for c, place in enumerate(chosen):
+                    for k in range(folds.n):
+                        held = values[:, c, k]
+                        scores[place, k] = self._score(machine, points, held, folds, k, y, weight)
+        return scores
+
+    def _batches(self, Cs: list[float], points: Points, n_folds: int) -> Iterator[list[int]]:
+        """Yield places of values of C whose scores fit into memory together."""
+        # Scores, and the change of a step, in the larger of the two precisions.
+        each = 2 * 8 * points.n * points.n_problems * n_folds
+        size = max(1, int(_SCORES_SHARE * parse_memory(self.memory) / each))
+        for first in range(0, len(Cs), size):
+            yield list(range(first, min(len(Cs), first + size)))
+
+    def _score(
+        self,
+        machine: MarginClassifier,
+        points: Points,
+        values: NDArray[Any],
+        folds: _Folds,
+        k: int,
+        y: NDArray[Any],
+        weight: NDArray[np.float64],
+    ) -> float:
+        """Return the score of the rows that fold k holds out."""
+        assert points.place is not None
+        test = folds.test[k]
+        test = test[weight[test] > 0]
+        decision = values[points.place[test]].astype(np.float64)
+        held = _HeldOut(machine.classes_, decision[:, 0] if decision.shape[1] == 1 else decision)
+        if self.scoring is None:
+            right = accuracy_score(y[test], held.predict(test), sample_weight=weight[test])
+            return float(right)
+        return float(check_scoring(held, scoring=self.scoring)(held, test[:, None], y[test]))
+
+    def _keep_results(
+        self,
+        Cs: list[float],
+        gammas: list[Any],
+        scores: NDArray[np.float64],
+        seconds: NDArray[np.float64],
+    ) -> None:
+        params = [{"C": C, "gamma": gamma} for gamma in gammas for C in Cs]
+        flat = scores.reshape(len(params), -1)
+        mean = flat.mean(axis=1)
+        results: dict[str, Any] = {
+            "params": params,
+            "param_C": np.ma.array([each["C"] for each in params]),
+            "param_gamma": np.ma.array([each["gamma"] for each in params], dtype=object),
+        }
+        results |= {f"split{k}_test_score": flat[:, k] for k in range(flat.shape[1])}
+        results["mean_test_score"] = mean
+        results["std_test_score"] = flat.std(axis=1)
+        ranked = np.where(np.isnan(mean), -np.inf, mean)
+        results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
+        results["fit_time"] = np.repeat(seconds, len(Cs))
+        self.cv_results_ = results
+        self.best_index_ = int(ranked.argmax())
+        self.best_score_ = float(mean[self.best_index_])
+        self.best_params_ = params[self.best_index_]
+        self.n_splits_ = flat.shape[1]
+
+
+class _Folds:
+    """Which rows each fold trains on and holds out.
+
+    Attributes
+    ----------
+    n : int
+        Number of folds.
+    test : list of ndarray of int
+        Rows that each fold holds out.
+    kind : ndarray of int of shape (n_samples,)
+        Rows of one kind are trained on and held out by the same folds.
+    counts : ndarray of shape (n_kinds, n)
+        1 where a fold trains on rows of a kind, else 0.
+    """
+
+    def __init__(self, splits: list[tuple[Any, Any]], n_samples: int) -> None:
+        if not splits:
+            raise ValueError("cv gives no folds; use a number such as cv=5, or a splitter.")
+        self.n = len(splits)
+        self.test = [np.arange(n_samples)[test] for _, test in splits]
+        member = np.zeros((n_samples, 2 * self.n), dtype=np.int8)
+        for k, (train, test) in enumerate(splits):
+            member[train, k] = 1
+            member[test, self.n + k] = 1
+        kinds, kind = np.unique(member, axis=0, return_inverse=True)
+        self.kind: NDArray[np.intp] = kind.ravel().astype(np.intp)
+        self.counts = kinds[:, : self.n].astype(np.float64)
+
+
+class _HeldOut(ClassifierMixin, BaseEstimator):
+    """A classifier of the rows that were held out, for a scorer: its answers are known."""
+
+    def __init__(self, classes: Any = None, decision: Any = None) -> None:
+        self.classes = classes
+        self.decision = decision
+        self.classes_ = classes
+
+    def fit(self, X: Any, y: Any) -> _HeldOut:
+        """Return itself; there is nothing to fit."""
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the decision values of the rows that were held out."""
+        values: NDArray[np.float64] = self.decision
+        return values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the labels that follow from them."""
+        scores = self.decision
+        winner = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[winner]
+        return labels
+
+
+def _problems(points: Points, Cs: NDArray[np.float64], folds: _Folds, threads: int) -> Problems:
+    """Return the problems of all values of C and all folds, classes running fastest."""
+    n_machines = len(Cs) * folds.n
+    return Problems(
+        points.code,
+        np.tile(points.table, n_machines),
+        points.weight,
+        np.repeat(Cs, folds.n * points.n_problems),
+        folds.kind[points.number].astype(np.int32),
+        np.tile(np.repeat(folds.counts, points.n_problems, axis=1), len(Cs)),
+        threads,
+    )
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    """Return the values of a list parameter, or say what is wrong with it."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name}={values!r} must be a list of values, such as {name}=[...].")
+    listed = list(values)
+    if not listed:
+        raise ValueError(f"{name} is empty; give at least one value.")
+    return listed
