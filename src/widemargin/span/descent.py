@@ -26,6 +26,8 @@ Vector = NDArray[np.float64]
 
 # Relative accuracy of a step's length, and tries for it.
 _LENGTH_TOL, _TRIES = 1e-2, 20
+# Rows, in multiples of the vectors, that are enough to judge a step's length.
+_JUDGES = 8
 # An objective that falls by less than this is at the end of its digits.
 _DIGITS = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-14}
 
@@ -115,7 +117,11 @@ class Descent:
             pass
 
     def look(
-        self, beta: Matrix, n_rows: int, live: IndexArray | None = None, before: Any = None
+        self,
+        beta: Matrix,
+        n_rows: int,
+        live: IndexArray | None = None,
+        before: SpanState | None = None,
     ) -> SpanState:
         """Return the state of `beta`: gradient, objectives and bounds, over the first rows.
 
@@ -126,8 +132,19 @@ class Descent:
             self.score(beta, 0, n_rows)
         if live is None:
             live = np.arange(self.problems.n_problems)
-        mixture = None if self.bound is None else self.bound.mixture
-        pull, sums = self._pull(n_rows, live, mixture)
+        pull, sums = self._pull(n_rows, live, None)
+        return self._state(beta, n_rows, live, before, pull, sums)
+
+    def _state(
+        self,
+        beta: Matrix,
+        n_rows: int,
+        live: IndexArray,
+        before: SpanState | None,
+        pull: Matrix,
+        sums: Vector,
+    ) -> SpanState:
+        """Return the state that follows from a pass over the rows."""
         metric = self._metric(beta[:, live])
         zero = np.zeros(self.problems.n_problems)
         gradient = np.zeros_like(beta) if before is None else before.gradient.copy()
@@ -141,9 +158,14 @@ class Descent:
         newton = self._newton(gradient, live) if self.curvature.ready else None
         return SpanState(beta, gradient, newton, primal, dual, n_rows)
 
-    def _pull(self, n_rows: int, live: IndexArray, mixture: Scores | None) -> tuple[Matrix, Vector]:
-        """Return Σ_i A_i (k_z(x_i), 1), and the sums of `Problems.slopes`."""
-        slopes = _Slopes(self.problems, self.scores, live, mixture)
+    def _pull(self, n_rows: int, live: IndexArray, change: Matrix | None) -> tuple[Matrix, Vector]:
+        """Return Σ_i A_i (k_z(x_i), 1), and the sums of `Problems.slopes`.
+
+        If coefficients are to change, scores are brought up to date in the same pass.
+        """
+        mixture = None if self.bound is None else self.bound.mixture
+        moving = None if change is None else change.astype(self.dtype)
+        slopes = _Slopes(self.problems, self.scores, live, mixture, moving)
         pull = np.zeros((self.basis.size + 1, len(live)))
         sums = np.zeros((4, len(live)))
         for partial, partial_sums in self.values.scan(slopes, 0, n_rows):
@@ -167,17 +189,25 @@ class Descent:
             self._conjugate = None
             state = replace(state, newton=self._newton(state.gradient, live))
         assert state.newton is not None
-        direction = self._direction(state.gradient, state.newton, live)
-        moved = np.empty((state.n_rows, len(live)), dtype=self.dtype)
-        self._multiply(direction[:, live], moved, 0, state.n_rows)
-        length = self._line_search(state, direction[:, live], moved, live)
-        self.scores_of = None
-        self.problems.advance(scores, moved, live, length)
+        direction = self._direction(state.gradient, state.newton, live)[:, live]
+        kept = min(state.n_rows, self.values.kept_rows)
+        # Where values must be computed again, a pass is dear: the rows whose values are kept, a
+        # random sample, say how far to go.
+        judges = kept if kept >= _JUDGES * self.basis.size else state.n_rows
+        moved = np.empty((judges, len(live)), dtype=self.dtype)
+        self._multiply(direction, moved, 0, judges)
+        length = self._line_search(state, direction, moved, live)
         beta = state.beta.copy()
-        beta[:, live] += length * direction[:, live]
+        beta[:, live] += length * direction
+        self.scores_of = None
+        if judges == state.n_rows:
+            self.problems.advance(scores, moved, live, length)
+            pull, sums = self._pull(state.n_rows, live, None)
+        else:
+            pull, sums = self._pull(state.n_rows, live, length * direction)
         self.scores_of = beta
         self.curvature.used(len(live), state.n_rows)
-        after = self.look(beta, state.n_rows, live, state)
+        after = self._state(beta, state.n_rows, live, state, pull, sums)
         gained = state.primal.sum() - after.primal.sum()
         idle = gained <= _DIGITS[self.dtype] * state.primal.sum()
         return replace(
@@ -208,19 +238,28 @@ class Descent:
     def _line_search(
         self, state: SpanState, direction: Matrix, moved: Scores, live: IndexArray
     ) -> Vector:
-        """Return the best step of each problem: a root of a rising, piecewise linear function."""
+        """Return the best step of each problem: a root of a rising, piecewise linear function.
+
+        `moved` are the scores of the directions on the first rows, which stand for all. The slope
+        at the start is known exactly, from the gradient; rows only say how it changes from there.
+        """
         metric = self._metric(direction)
-        slope0 = (metric * state.beta[:, live]).sum(axis=0)
         curve0 = (metric * direction).sum(axis=0)
-        scores = self.problems.columns(self.scores[: state.n_rows], live)
+        exact = (state.gradient[:, live] * direction).sum(axis=0)
+        weight = self.problems.weight
+        scale = weight[: state.n_rows].sum() / weight[: len(moved)].sum()
+        scores = self.problems.columns(self.scores[: len(moved)], live)
         length = np.zeros(len(live))
         low, high = np.zeros(len(live)), np.full(len(live), np.inf)
-        for _ in range(_TRIES):
-            slope, curve = self.problems.along(scores, moved, live, length)
-            slope += slope0 + length * curve0
+        first = np.zeros(len(live))
+        for attempt in range(_TRIES):
+            loss_slope, curve = self.problems.along(scores, moved, live, length)
+            if not attempt:
+                first = loss_slope
+            slope = exact + scale * (loss_slope - first) + length * curve0
             low = np.where(slope < 0, length, low)
             high = np.where(slope > 0, np.minimum(high, length), high)
-            curve = np.maximum(curve + curve0, np.finfo(float).tiny)
+            curve = np.maximum(scale * curve + curve0, np.finfo(float).tiny)
             better = length - slope / curve
             # Newton's root of one linear piece; a bisection where it leaves the bracket.
             middle = np.where(np.isfinite(high), 0.5 * (low + high), 2.0 * length)
@@ -292,7 +331,12 @@ class _Slopes:
     scores: Scores
     live: IndexArray
     mixture: Scores | None
+    change: Values | None
 
     def __call__(self, values: list[Values], where: slice) -> tuple[Any, Vector]:
+        if self.change is not None:
+            moved = np.empty((where.stop - where.start, len(self.live)), dtype=self.scores.dtype)
+            _Product(self.change, moved)(values, slice(0, len(moved)))
+            self.scores[where.start : where.stop, self.live] += moved
         A, sums = self.problems.slopes(self.scores, where, self.live, self.mixture)
         return np.concatenate([piece.T @ A for piece in values]), sums

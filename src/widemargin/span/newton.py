@@ -14,9 +14,10 @@ values.
 
 Start small: first few vectors and a sample of the rows (rows come in the order of a hash, so the
 first ones are a sample), then all rows, then twice as many vectors, and so on, each from the
-solution before. Rows far outside every margin change nothing: at the end, where they are many, the
-rest changes places with them and the last steps see only the rows in front; then all are looked at
-again.
+solution before; where the kernel values of all rows do not fit into memory, all but the last steps
+look only at those that do. Rows far outside every margin change nothing: at the end, where they
+are many, the rest changes places with them and the last steps see only the rows in front; then all
+are looked at again.
 
 The certificate: α = 2 C s ξ ≥ 0 is feasible for the dual (37) with the kernel (40), and so is every
 mixture of the α of earlier steps. The best mixture with the latest, times its best factor, is kept:
@@ -157,11 +158,13 @@ class SpanFit:
     def step(self, state: SpanState) -> SpanState:
         """Take a step, or go on to other rows or more vectors."""
         if self._settled(state):
-            if state.n_rows < self._problems.n:
+            if state.shrunk or state.n_rows < self._enough_rows:
                 return self._with_more_rows(state)
             if self._worth_growing(state):
                 return self._with_more_vectors(state)
-            return self._on_near_rows(replace(state, final=True))
+            state = replace(state, final=True)
+            whole = state.n_rows == self._problems.n
+            return self._on_near_rows(state) if whole else self._with_more_rows(state)
         if state.tired >= _TIRED and self.descent.dtype == np.float32:
             return self._with_more_digits(state)
         return self.descent.descend(state, self._live(state))
@@ -243,7 +246,7 @@ class SpanFit:
         """Return whether this level is as good as it needs to be."""
         if state.final:
             return state.shrunk and (not len(self._live(state)) or state.tired >= _TIRED)
-        tol = _SAMPLE_TOL if state.n_rows < self._problems.n else _VECTORS_TOL
+        tol = _SAMPLE_TOL if state.n_rows < self._enough_rows else _VECTORS_TOL
         C = self._problems.C
         near = (state.decrement() / C).sum() <= tol * (state.primal / C).sum()
         return bool(near) or state.steps >= _MOST_STEPS or not len(self._live(state))
@@ -257,13 +260,22 @@ class SpanFit:
         """Return the objectives in one number to which every C contributes alike."""
         return float((state.primal / self._problems.C).sum())
 
+    @property
+    def _enough_rows(self) -> int:
+        """Rows to look at until all vectors are there: those whose kernel values are kept."""
+        values = self.descent.values
+        least = -(-_FIRST_ROWS * self.max_vectors // values.step) * values.step
+        return min(self._problems.n, max(values.kept_rows, least))
+
     def _rows_after(self, n_rows: int) -> int:
         """Return how many rows to look at next."""
-        step, n = self.descent.values.step, self._problems.n
+        step, enough = self.descent.values.step, self._enough_rows
+        if n_rows >= enough:
+            return self._problems.n
         more = max(8 * n_rows, _FIRST_ROWS * self.basis.size, 1024)
         more = -(-more // step) * step
         # Less than twice as many are better taken at once.
-        return n if 2 * more > n else more
+        return enough if 2 * more > enough else more
 
     # Levels.
 

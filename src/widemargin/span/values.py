@@ -1,14 +1,15 @@
 """k(X, Z) for all rows: kept where there is room, computed again where there is not.
 
-Products with the kernel values are all that a span fit asks of the rows. Values that fit into the
-memory budget are kept when they are first computed; the rest is computed anew in every pass, block
-by block, with the same answer.
+Products with the kernel values are all that a span fit asks of the rows. Values of as many rows as
+fit into the memory budget are kept when they are first computed; those of the others are computed
+anew in every pass, block by block, with the same answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -58,11 +59,19 @@ class KernelValues:
         self.rows = rows
         self.kernel = kernel
         self.dtype = np.dtype(dtype)
-        self.room = room
         self.step = rows_per_block(rows.memory, self.dtype.itemsize * width, _MOST_ROWS)
+        # The first rows are kept for all vectors that may come, rather than all rows for a few.
+        self._blocks = min(
+            room // max(1, self.step * self.dtype.itemsize * width), -(-rows.shape[0] // self.step)
+        )
         self.n_kernel = 0
         self.n_passes = 0
         self._panels: list[_Panel] = []
+
+    @property
+    def kept_rows(self) -> int:
+        """Rows whose values are kept."""
+        return min(self.rows.shape[0], self._blocks * self.step)
 
     @property
     def size(self) -> int:
@@ -71,12 +80,8 @@ class KernelValues:
 
     def add(self, vectors: NDArray[Any]) -> None:
         """Let vectors join."""
-        n, row = self.rows.shape[0], self.dtype.itemsize * len(vectors)
-        blocks = min(self.room // max(1, row * self.step), -(-n // self.step))
-        kept = min(n, int(blocks) * self.step)
-        self.room -= kept * row
-        values = np.empty((kept, len(vectors)), dtype=self.dtype)
-        self._panels.append(_Panel(vectors, values, np.zeros(int(blocks), dtype=bool)))
+        values = np.empty((self.kept_rows, len(vectors)), dtype=self.dtype)
+        self._panels.append(_Panel(vectors, values, np.zeros(self._blocks, dtype=bool)))
 
     def scan(
         self,
@@ -86,17 +91,16 @@ class KernelValues:
     ) -> Iterator[Answer]:
         """Yield visit(values, where) for every block of the rows from `first` to `stop`.
 
-        `values` are the columns of the block in one or several pieces. `first` and `stop` are
-        multiples of the block size, or `stop` is the number of rows.
+        `values` are the columns of the block in one or several pieces. Values of blocks that
+        `first` and `stop` do not cut are kept.
         """
 
         def look(where: slice) -> tuple[int, Answer]:
             computed, values = self._block(where)
             return computed, visit(values, where)
 
-        spans = (
-            slice(begin, min(stop, begin + self.step)) for begin in range(first, stop, self.step)
-        )
+        begins = [first, *range(first - first % self.step + self.step, stop, self.step)]
+        spans = (slice(*pair) for pair in pairwise([*begins, stop]) if first < stop)
         for computed, answer in ordered_map(look, spans, self.rows.threads):
             self.n_kernel += computed
             yield answer
@@ -105,8 +109,8 @@ class KernelValues:
     @property
     def complete(self) -> bool:
         """Whether the values of all rows are kept and computed."""
-        n_blocks = -(-self.rows.shape[0] // self.step)
-        return all(len(p.ready) == n_blocks and p.ready.all() for p in self._panels)
+        whole = self.kept_rows == self.rows.shape[0]
+        return whole and all(panel.ready.all() for panel in self._panels)
 
     def swap(self, left: IndexArray, right: IndexArray) -> None:
         """Let rows change places, in pairs; all values must be kept."""
@@ -152,21 +156,25 @@ class KernelValues:
     def _block(self, where: slice) -> tuple[int, list[Values]]:
         """Return how many values were computed, and those of a block."""
         number, size = where.start // self.step, where.stop - where.start
+        whole = where.stop == min(self.rows.shape[0], (number + 1) * self.step)
+        whole &= where.start == number * self.step
         missing = [p for p in self._panels if number >= len(p.ready) or not p.ready[number]]
         if not missing:
             return 0, [panel.kept[where] for panel in self._panels]
         block = self.rows.block(where)
-        spare = sum(len(p.vectors) for p in missing if number >= len(p.ready))
+        spare = sum(len(p.vectors) for p in missing if number >= len(p.ready) or not whole)
         workspace = scratch((size, spare), self.dtype).ravel()
         pieces = []
         for panel in self._panels:
-            keeps, width = number < len(panel.ready), len(panel.vectors)
+            room, width = number < len(panel.ready), len(panel.vectors)
+            ready = room and panel.ready[number]
+            keeps = ready or (room and whole)
             if keeps:
                 into = panel.kept[where]
             else:
                 into = workspace[: size * width].reshape(size, width)
                 workspace = workspace[size * width :]
-            if not (keeps and panel.ready[number]):
+            if not ready:
                 self.kernel.block(block, panel.vectors, out=into)
             if keeps:
                 panel.ready[number] = True

@@ -205,11 +205,11 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
                 f"kernel='precomputed' needs a square matrix of kernel values between the training "
                 f"rows, but X has shape {X.shape}; pass kernel_function(X, X)."
             )
-        if self._precomputed():
-            self._check_symmetric(X)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         code = self._encode(y, weight)
+        if self._precomputed():
+            self._check_symmetric(X)
         class_weight = self._class_weight(y, weight)
         rows = as_rows(
             X,

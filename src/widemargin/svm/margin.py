@@ -188,6 +188,8 @@ class MarginClassifier(BallClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("engine", self.engine, ("auto", "exact", "span"))
+        if isinstance(self.vectors, str):
+            as_strategy(self.vectors, 0)
 
     def _check_max_vectors(self) -> None:
         if isinstance(self.max_vectors, str):
@@ -201,15 +203,17 @@ class MarginClassifier(BallClassifier):
     def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
         # Checked here also for the exact engine, which does not use it.
         strategy = as_strategy(self.vectors, self.n_features_in_)
-        earlier = self._earlier_machine(points)
-        self.engine_ = self._choose_engine(points)
         limit = None if self.max_vectors == "auto" else int(self.max_vectors)
+        earlier = self._earlier_machine(points, limit)
+        self.engine_ = self._choose_engine(points)
         if self.engine_ == "exact":
             return self._fit_ball(points, threads, report, limit)
         problems = Problems.of(points.code, points.table, points.weight, self.C, threads)
         solver = span_fit(self, points, problems, strategy, limit, earlier)
         result = run(solver, Limits(self.max_iter, self.max_time), report)
-        vectors, beta = solver.basis.vectors, result.state.beta
+        beta = result.state.beta
+        # A second interrupt may leave vectors that have no coefficients yet.
+        vectors = solver.basis.vectors[: len(beta) - 1]
         self._keep_machine(points, vectors.values, vectors.index, beta[:-1], beta[-1])
         return result
 
@@ -223,12 +227,12 @@ class MarginClassifier(BallClassifier):
         exact = n <= _EXACT_ROWS and whole and fits and not given
         return "exact" if exact else "span"
 
-    def _earlier_machine(self, points: Points) -> Earlier | None:
+    def _earlier_machine(self, points: Points, limit: int | None) -> Earlier | None:
         """Return vectors and coefficients of an earlier span fit, if they fit these rows."""
         if not self.warm_start or getattr(self, "engine_", "") != "span":
             return None
         place = self._earlier_rows(points)
-        if place is None:
+        if place is None or (limit is not None and len(place) > limit):
             return None
         return Earlier(place, np.vstack([self.dual_coef_.T, self.intercept_]))
 
