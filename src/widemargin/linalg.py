@@ -25,7 +25,7 @@ def cholesky_in_place(matrix: NDArray[Any]) -> bool:
     The factor stands in one triangle of the array, `solve_cholesky` knows which; the other
     triangle is not changed.
     """
-    n = ctypes.c_int(len(matrix))
+    n = _size(matrix)
     info = ctypes.c_int()
     _lapack("potrf", matrix.dtype)(
         b"L", ctypes.byref(n), matrix.ctypes.data, ctypes.byref(n), ctypes.byref(info)
@@ -35,8 +35,10 @@ def cholesky_in_place(matrix: NDArray[Any]) -> bool:
 
 def solve_cholesky(factor: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     """Return the solution for the columns of `right`, in the factor's precision."""
-    solution = np.array(right, dtype=factor.dtype, order="F", ndmin=2)
-    n = ctypes.c_int(len(factor))
+    n = _size(factor)
+    if right.ndim != 2 or len(right) != len(factor):
+        raise ValueError(f"right of shape {right.shape} must be a matrix of {len(factor)} rows.")
+    solution = np.array(right, dtype=factor.dtype, order="F")
     columns = ctypes.c_int(solution.shape[1])
     info = ctypes.c_int()
     _lapack("potrs", factor.dtype)(
@@ -50,6 +52,14 @@ def solve_cholesky(factor: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
         ctypes.byref(info),
     )
     return solution
+
+
+def _size(matrix: NDArray[Any]) -> ctypes.c_int:
+    """Return the order of a matrix, of which LAPACK sees nothing but an address."""
+    contiguous = matrix.flags.c_contiguous or matrix.flags.f_contiguous
+    if not contiguous or matrix.shape != (len(matrix), len(matrix)):
+        raise ValueError(f"A matrix of shape {matrix.shape} must be square and contiguous.")
+    return ctypes.c_int(len(matrix))
 
 
 @cache

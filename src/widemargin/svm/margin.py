@@ -12,12 +12,17 @@ from widemargin.balls import MinimumBall, Points
 from widemargin.loop import Limits, Result, run
 from widemargin.parameters import check_choice, check_count
 from widemargin.progress import Report
+from widemargin.qp import solve_margin_dual
 from widemargin.rows import parse_memory
-from widemargin.span import Earlier, Problems, SpanFit, as_strategy
+from widemargin.span import Earlier, Problems, SpanFit, Vectors, as_strategy
+from widemargin.span.basis import kernel_matrix
 from widemargin.svm.ball import BallClassifier
 
-# Distinct rows up to which "auto" is the exact machine, as long as their kernel matrix fits.
-_EXACT_ROWS = 8000
+# Distinct rows up to which "auto" is the exact machine, in any case or if few of them support it,
+# as long as their kernel matrix fits; and how much work a factorisation of the support may be.
+_EXACT_ROWS, _MOST_EXACT_ROWS, _EXACT_WORK = 5000, 10_000, 2e10
+# Rows of the two samples that tell how the support grows.
+_PROBE = 250, 500
 # Kernel values that are worth keeping small: fewer are computed in float64 in no time.
 _FEW_VALUES = 4_000_000
 # Gaps below this ask for float64.
@@ -54,8 +59,9 @@ class MarginClassifier(BallClassifier):
     kernel_params : dict, default=None
         Passed to a callable kernel.
     engine : {"auto", "exact", "span"}, default="auto"
-        The exact machine, found by a core set; the span fit; or the former for up to 8,000
-        different rows and the latter beyond. `engine_` tells which one it was.
+        The exact machine, found by a core set; the span fit; or, for "auto", the former for up to
+        5,000 different rows (10,000 if few of them will be support vectors) and the latter beyond.
+        `engine_` tells which one it was.
     vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
         Where the vectors of the span come from: rows that the machine feels (random ones first,
         then rows inside its margin), random rows, centres of k-means, rows by their distance from
@@ -222,10 +228,11 @@ class MarginClassifier(BallClassifier):
             return self.engine
         n = points.n
         whole = self.max_vectors == "auto" or int(self.max_vectors) >= n
-        fits = 8 * n * n <= parse_memory(self.memory)
+        fits = n <= _MOST_EXACT_ROWS and 8 * n * n <= parse_memory(self.memory)
         given = not isinstance(self.vectors, str)
-        exact = n <= _EXACT_ROWS and whole and fits and not given
-        return "exact" if exact else "span"
+        if not whole or not fits or given:
+            return "span"
+        return "exact" if n <= _EXACT_ROWS or _support_work(points) <= _EXACT_WORK else "span"
 
     def _earlier_machine(self, points: Points, limit: int | None) -> Earlier | None:
         """Return vectors and coefficients of an earlier span fit, if they fit these rows."""
@@ -291,6 +298,32 @@ def span_fit(
         earlier=earlier,
         bounds=bounds,
     )
+
+
+def _support_work(points: Points) -> float:
+    """Return an estimate of what it takes to factorise the support of all problems.
+
+    Support vectors of two samples tell with which power of the rows they grow: it is 1 for classes
+    that overlap, and less where the margin gets crowded.
+    """
+    index = np.arange(_PROBE[1])
+    sample = Vectors(points.rows.take(index), index)
+    gram = kernel_matrix(points.kernel, points.rows, sample, sample)
+    work = 0.0
+    for p in range(points.n_problems):
+        small, large = (_support_size(gram[:m, :m], points, p) for m in _PROBE)
+        power = min(1.0, max(0.0, float(np.log2(large / small))))
+        work += (large * (points.n / _PROBE[1]) ** power) ** 3 / 3
+    return work
+
+
+def _support_size(gram: NDArray[np.float64], points: Points, problem: int) -> int:
+    """Return the number of support vectors among the first rows, at least one."""
+    m = len(gram)
+    point = solve_margin_dual(
+        np.ascontiguousarray(gram), points.sign(problem, slice(m)), points.ridge[:m], gap=1e-2
+    )
+    return max(1, int(np.count_nonzero(point.alpha)))
 
 
 def _value_dtype(points: Points, n_vectors: int, tol: float) -> DTypeLike:
