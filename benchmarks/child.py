@@ -41,13 +41,18 @@ def mean_distance_gamma(X: Any) -> float:
     return float(1.0 / (2.0 * (squares - mean @ mean)))
 
 
+def imported(path: str) -> Any:
+    """What an import path stands for."""
+    module, name = path.rsplit(".", 1)
+    return getattr(importlib.import_module(module), name)
+
+
 def build(path: str, params: dict[str, Any], X: Any, threads: int) -> Any:
     """The estimator of that import path; peers get the number behind ``gamma="mean_distance"``.
 
     ``gamma={"mean_distance": 8}`` is eight times that number, for ours too.
     """
-    module, name = path.rsplit(".", 1)
-    cls = getattr(importlib.import_module(module), name)
+    cls = imported(path)
     params = dict(params)
     if params.get("gamma") == "mean_distance" and not path.startswith("widemargin."):
         params["gamma"] = mean_distance_gamma(X)
@@ -203,7 +208,8 @@ def main(spec_path: str, result_path: str) -> None:
     def write(path: str, result: dict[str, Any]) -> None:
         Path(path).write_text(json.dumps(plain({"load_seconds": load_seconds, **result})))
 
-    write(result_path, measure(spec, data, lambda fitted: write(f"{result_path}.fitted", fitted)))
+    task = measure if spec["task"] is None else imported(spec["task"])
+    write(result_path, task(spec, data, lambda fitted: write(f"{result_path}.fitted", fitted)))
 
 
 if __name__ == "__main__":

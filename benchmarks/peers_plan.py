@@ -39,7 +39,7 @@ class Machine:
 def ours(label: str, warmups: Sequence[dict[str, Any]] = ({},), **params: Any) -> Machine:
     """Warmed up on enough rows for the largest number of vectors, so that all code is compiled."""
     params |= {"random_state": 0}
-    return Machine(label, "ours", "widemargin.MarginClassifier", params, warmups, 2000)
+    return Machine(label, "ours", "widemargin.MarginClassifier", params, warmups, 5000)
 
 
 def nystroem(n: int) -> Machine:

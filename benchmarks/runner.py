@@ -45,7 +45,8 @@ class Measurement:
     ``label`` names the column of the table; ``point`` carries what a figure needs (ε, C).
     ``warmups`` holds one change of parameters for each warm-up fit, for an estimator whose few
     rows would take another path than the timed fit. ``requires`` names a package that may be
-    missing; ``memory_gb`` is what the process may allocate.
+    missing; ``memory_gb`` is what the process may allocate. ``task`` is the import path of a
+    function that takes the place of `benchmarks.child.measure`.
     """
 
     label: str
@@ -59,6 +60,7 @@ class Measurement:
     warmups: Sequence[dict[str, Any]] = ({},)
     requires: str | None = None
     memory_gb: float | None = None
+    task: str | None = None
 
 
 def child_environment(threads: int) -> dict[str, str]:
