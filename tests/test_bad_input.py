@@ -12,11 +12,19 @@ from tests.reference.svm import (
     l2svm_objective_primal,
     signed_kernel,
 )
-from widemargin import BallVectorClassifier, CoreVectorClassifier
+from widemargin import BallVectorClassifier, CoreVectorClassifier, MarginClassifier
 
-both_classifiers = pytest.mark.parametrize(
-    "Classifier", [CoreVectorClassifier, BallVectorClassifier]
-)
+
+def ExactMargin(**parameters):
+    return MarginClassifier(engine="exact", **parameters)
+
+
+def SpanMargin(**parameters):
+    return MarginClassifier(engine="span", **parameters)
+
+
+BALLS = [CoreVectorClassifier, BallVectorClassifier]
+every_classifier = pytest.mark.parametrize("Classifier", [*BALLS, ExactMargin, SpanMargin])
 
 
 def _rows(n=60, n_features=3):
@@ -48,8 +56,6 @@ BAD_PARAMETERS = [
     {"tol": -1e-3},
     {"tol": np.nan},
     {"tol": "small"},
-    {"epsilon": 0.0},
-    {"epsilon": "0.1"},
     {"kernel": "rfb"},
     {"kernel": None},
     {"kernel": 3},
@@ -63,11 +69,8 @@ BAD_PARAMETERS = [
     {"degree": 2.5},
     {"coef0": np.nan, "kernel": "poly"},
     {"coef0": "one", "kernel": "poly"},
-    {"stopping": "never"},
-    {"stopping": None},
     {"max_iter": 0},
     {"max_iter": 1.5},
-    {"max_vectors": 1},
     {"max_vectors": "many"},
     {"max_time": 0},
     {"max_time": -1},
@@ -91,8 +94,26 @@ BAD_PARAMETERS = [
 ]
 
 
-@both_classifiers
-@pytest.mark.parametrize("parameters", BAD_PARAMETERS, ids=str)
+OF_BALLS = [{"epsilon": 0.0}, {"epsilon": "0.1"}, {"stopping": "never"}, {"stopping": None}]
+OF_MARGINS = [
+    {"engine": "fast"},
+    {"engine": None},
+    {"vectors": "good"},
+    {"vectors": None},
+    {"vectors": 7},
+    {"vectors": np.ones(3)},
+    {"max_vectors": 0},
+    {"max_vectors": None},
+]
+
+
+@pytest.mark.parametrize(
+    ("Classifier", "parameters"),
+    [(ball, bad) for ball in BALLS for bad in [*BAD_PARAMETERS, *OF_BALLS, {"max_vectors": 1}]]
+    + [(SpanMargin, bad) for bad in BAD_PARAMETERS]
+    + [(MarginClassifier, bad) for bad in [*BAD_PARAMETERS, *OF_MARGINS]],
+    ids=str,
+)
 def test_a_bad_parameter_is_named_in_the_error(Classifier, parameters):
     X, y = _rows()
     name = next(iter(parameters))
@@ -117,7 +138,7 @@ def test_a_misspelt_kernel_is_guessed():
         CoreVectorClassifier(kernel="rfb").fit(X, y)
 
 
-@both_classifiers
+@pytest.mark.parametrize("Classifier", [*BALLS, ExactMargin])
 @pytest.mark.parametrize("limit", [{"max_vectors": 3}, {"memory": 100}], ids=str)
 def test_room_for_fewer_vectors_than_classes_is_an_error(Classifier, limit):
     X, _ = _rows()
@@ -125,7 +146,7 @@ def test_room_for_fewer_vectors_than_classes_is_an_error(Classifier, limit):
         Classifier(**limit).fit(X, np.arange(len(X)) % 5)
 
 
-@both_classifiers
+@every_classifier
 def test_a_bad_parameter_does_not_harm_a_fitted_machine(Classifier):
     X, y = _rows()
     machine = Classifier(tol=1e-2).fit(X, y)
@@ -138,7 +159,7 @@ def test_a_bad_parameter_does_not_harm_a_fitted_machine(Classifier):
 # Rows and labels.
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_missing_and_infinite_values_are_refused(Classifier, value):
     X, y = _rows()
@@ -150,7 +171,7 @@ def test_missing_and_infinite_values_are_refused(Classifier, value):
         Classifier().fit(X, y)
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize(
     ("change", "pattern"),
     [
@@ -174,7 +195,23 @@ def test_input_that_is_no_classification_problem_is_refused(Classifier, change, 
         Classifier().fit(*change(*_rows()))
 
 
-@both_classifiers
+@every_classifier
+def test_a_class_with_one_row_is_learnt(Classifier):
+    X = np.array([[0.0, 0.0], [0.1, 0.0], [3.0, 0.0], [3.0, 0.1], [0.0, 4.0]])
+    y = np.array(["a", "a", "b", "b", "c"])
+    machine = Classifier(C=10.0, gamma=1.0, tol=1e-2).fit(X, y)
+    assert_array_equal(machine.predict(X), y)
+
+
+@every_classifier
+def test_one_column_is_enough(Classifier):
+    x = np.linspace(-1, 1, 40)[:, None]
+    y = (np.abs(x[:, 0]) > 0.5).astype(int)
+    machine = Classifier(C=10.0, gamma=5.0, tol=1e-3).fit(x, y)
+    _assert_near_optimum(machine, rbf_kernel(x, gamma=5.0), y, 10.0, 1e-3)
+
+
+@every_classifier
 def test_two_rows_are_enough(Classifier):
     X, y = np.array([[1.0], [-1.0]]), np.array([1, 0])
     machine = Classifier(C=2.0, kernel="linear", tol=1e-3).fit(X, y)
@@ -184,7 +221,7 @@ def test_two_rows_are_enough(Classifier):
     assert_allclose(machine.decision_function(X), [8 / 9, -8 / 9], atol=0.05)
 
 
-@both_classifiers
+@every_classifier
 def test_copies_with_the_same_label_count_as_often_as_they_occur(Classifier):
     X, y = _rows(20)
     copies = np.repeat(np.arange(20), np.arange(20) % 4 + 1)
@@ -192,7 +229,7 @@ def test_copies_with_the_same_label_count_as_often_as_they_occur(Classifier):
     _assert_near_optimum(machine, rbf_kernel(X[copies], gamma=0.5), y[copies], 2.0, 1e-3)
 
 
-@both_classifiers
+@every_classifier
 def test_copies_with_contradicting_labels_are_weighed_against_each_other(Classifier):
     X, y = _rows(30)
     X2, y2 = np.concatenate([X, X[:10], X[:10]]), np.concatenate([y, 1 - y[:10], y[:10]])
@@ -200,7 +237,7 @@ def test_copies_with_contradicting_labels_are_weighed_against_each_other(Classif
     _assert_near_optimum(machine, rbf_kernel(X2, gamma=0.5), y2, 5.0, 1e-3)
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_rows_that_are_all_the_same_give_the_label_of_the_majority(Classifier, kernel):
     X, y = np.ones((30, 2)), (np.arange(30) < 20).astype(int)
@@ -210,7 +247,7 @@ def test_rows_that_are_all_the_same_give_the_label_of_the_majority(Classifier, k
     assert_array_equal(machine.predict(X), 1)
 
 
-@both_classifiers
+@every_classifier
 def test_constant_columns_do_not_matter_to_distances(Classifier):
     X, y = _rows()
     plain = Classifier(gamma=0.5, tol=1e-2).fit(X, y)
@@ -223,7 +260,7 @@ def test_constant_columns_do_not_matter_to_distances(Classifier):
 SCALES = [1e150, 1e100, 1e-100, 1e-150]
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("gamma", ["scale", "mean_distance"])
 def test_any_scale_of_the_rows_gives_the_same_machine_or_an_error(Classifier, scale, gamma):
@@ -240,7 +277,7 @@ def test_any_scale_of_the_rows_gives_the_same_machine_or_an_error(Classifier, sc
         assert_allclose(machine.decision_function(X * scale), plain, atol=0.05)
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize("scale", [1e150, 1e100])
 def test_rows_too_large_for_a_linear_kernel_are_an_error_or_separated(Classifier, scale):
     X, y = _rows()
@@ -255,7 +292,7 @@ def test_rows_too_large_for_a_linear_kernel_are_an_error_or_separated(Classifier
         assert machine.score(X * scale, y) == 1.0
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize("scale", [1e-100, 1e-150, 0.0])
 def test_rows_too_small_for_a_linear_kernel_leave_the_bias_alone(Classifier, scale):
     # K vanishes, and ½b² + C Σ (1 − y b)² is least at b = 2 C Σy / (1 + 2 C n).
@@ -266,7 +303,7 @@ def test_rows_too_small_for_a_linear_kernel_leave_the_bias_alone(Classifier, sca
     assert_allclose(machine.decision_function(X * scale), bias, atol=0.01)
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize("C", [1e-6, 1e-3, 1e3, 1e6])
 def test_any_C_from_a_millionth_to_a_million_is_solved_to_the_gap(Classifier, C):
     X, y = _rows()
@@ -275,9 +312,9 @@ def test_any_C_from_a_millionth_to_a_million_is_solved_to_the_gap(Classifier, C)
     _assert_near_optimum(machine, rbf_kernel(X, gamma=0.5), y, C, 1e-2)
 
 
-@both_classifiers
+@every_classifier
 def test_more_classes_than_a_block_has_rows_of_each_work(Classifier):
-    n = 300 if Classifier is CoreVectorClassifier else 120
+    n = 120 if Classifier is BallVectorClassifier else 300
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(n, 5)) * 3, 2, axis=0) + rng.normal(size=(2 * n, 5)) * 0.01
     y = np.repeat(np.arange(n), 2)
@@ -290,7 +327,7 @@ def test_more_classes_than_a_block_has_rows_of_each_work(Classifier):
 # Weights.
 
 
-@both_classifiers
+@every_classifier
 def test_bad_weights_are_refused_by_name(Classifier):
     X, y = _rows()
     one = np.ones(len(X))
@@ -299,7 +336,7 @@ def test_bad_weights_are_refused_by_name(Classifier):
             Classifier().fit(X, y, sample_weight=weight)
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize("factor", [1e-300, 1e-100, 1e100])
 def test_weights_of_any_size_are_scaled_C_or_an_error(Classifier, factor):
     X, y = _rows()
@@ -318,15 +355,15 @@ def test_weights_of_any_size_are_scaled_C_or_an_error(Classifier, factor):
         assert tiny.certificate_.gap <= 1e-2
 
 
-@both_classifiers
+@every_classifier
 def test_a_class_of_weight_zero_is_left_out(Classifier):
     X, _ = _rows()
     y = np.arange(len(X)) % 3
     y[X[:, 0] > 0.5] = 0
     weight = np.where(y == 1, 0.0, 1.0)
-    machine = Classifier(gamma=0.5, tol=1e-3).fit(X, y, sample_weight=weight)
+    machine = Classifier(gamma=0.5, tol=1e-3, random_state=0).fit(X, y, sample_weight=weight)
     assert_array_equal(machine.classes_, [0, 2])
-    without = Classifier(gamma=0.5, tol=1e-3).fit(X[y != 1], y[y != 1])
+    without = Classifier(gamma=0.5, tol=1e-3, random_state=0).fit(X[y != 1], y[y != 1])
     assert_allclose(machine.decision_function(X), without.decision_function(X), atol=1e-6)
     only_one = np.where(y == 0, 1.0, 0.0)
     with pytest.raises(ValueError, match=r"y .*class"):
@@ -336,7 +373,7 @@ def test_a_class_of_weight_zero_is_left_out(Classifier):
 # Kernels.
 
 
-@both_classifiers
+@every_classifier
 def test_a_precomputed_matrix_of_the_wrong_shape_is_refused(Classifier):
     X, y = _rows()
     with pytest.raises(ValueError, match=r"precomputed.*square"):
@@ -346,7 +383,7 @@ def test_a_precomputed_matrix_of_the_wrong_shape_is_refused(Classifier):
         machine.predict(rbf_kernel(X, X[:10]))
 
 
-@both_classifiers
+@every_classifier
 def test_a_kernel_of_the_wrong_shape_is_refused(Classifier):
     X, y = _rows()
     for kernel in (lambda A, B: np.ones(len(A)), lambda A, B: np.ones((len(A) + 1, len(B)))):
@@ -360,8 +397,8 @@ def _infinite_for_large_rows(A, B):
         return np.where(large, np.inf, rbf_kernel(A, B))
 
 
-@both_classifiers
-@pytest.mark.parametrize("max_vectors", [None, 50])
+@every_classifier
+@pytest.mark.parametrize("max_vectors", ["all", 50])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(
     "parameters", [{"kernel": _infinite_for_large_rows}, {"kernel": "poly", "gamma": 1.0}]
@@ -371,19 +408,21 @@ def test_a_kernel_that_overflows_is_refused_also_outside_the_core(
 ):
     X, y = _rows(200)
     X[11] = 1e150
+    if max_vectors == "all":
+        max_vectors = None if Classifier in BALLS else "auto"
     machine = Classifier(max_vectors=max_vectors, random_state=seed, tol=1e-2, **parameters)
     with pytest.raises(ValueError, match=r"kernel.*infinite"):
         machine.fit(X, y)
 
 
-@both_classifiers
+@every_classifier
 def test_a_kernel_of_undefined_values_is_refused(Classifier):
     X, y = _rows()
     with pytest.raises(ValueError, match=r"kernel.*undefined"):
         Classifier(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)).fit(X, y)
 
 
-@both_classifiers
+@every_classifier
 @pytest.mark.parametrize("growth", ["batch", "one"])
 def test_a_kernel_that_is_far_from_positive_is_refused(Classifier, growth):
     X, y = _rows()
@@ -398,15 +437,15 @@ def test_a_kernel_that_is_far_from_positive_is_refused(Classifier, growth):
 # Prediction.
 
 
-@both_classifiers
+@every_classifier
 def test_prediction_before_the_fit_is_an_error(Classifier):
     X, _ = _rows()
     for method in ("predict", "decision_function"):
-        with pytest.raises(NotFittedError, match=Classifier.__name__):
+        with pytest.raises(NotFittedError, match=type(Classifier()).__name__):
             getattr(Classifier(), method)(X)
 
 
-@both_classifiers
+@every_classifier
 def test_prediction_of_rows_with_other_columns_is_an_error(Classifier):
     X, y = _rows()
     machine = Classifier(tol=1e-2).fit(X, y)

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from widemargin import BallVectorClassifier, CoreVectorClassifier
+from widemargin import BallVectorClassifier, CoreVectorClassifier, MarginClassifier, SpanMap
 
 ESTIMATORS = [
     CoreVectorClassifier(),
@@ -10,6 +10,13 @@ ESTIMATORS = [
     CoreVectorClassifier(kernel="linear", stopping="ball", epsilon=1e-4),
     BallVectorClassifier(),
     BallVectorClassifier(kernel="laplacian", stopping="ball", epsilon=1e-3),
+    MarginClassifier(),
+    MarginClassifier(engine="span"),
+    MarginClassifier(engine="span", vectors="random", max_vectors=20, kernel="linear"),
+    MarginClassifier(engine="span", vectors="leverage", kernel="precomputed"),
+    SpanMap(),
+    SpanMap(20, vectors="leverage"),
+    SpanMap(20, vectors="core", gamma="mean_distance"),
 ]
 
 

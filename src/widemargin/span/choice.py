@@ -248,6 +248,11 @@ class _Leverage(_RandomRows):
         super().__init__(rows, weight, rng)
         self.kernel = kernel
         self.pool = pool
+        self._covered = False
+
+    @property
+    def exhausted(self) -> bool:
+        return self._covered or super().exhausted
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
         pool = np.sort(_draw(self.weight * self._left, self.pool * count, self.rng))
@@ -275,6 +280,8 @@ class _Leverage(_RandomRows):
             residual = np.maximum(0.0, residual - (new * new).sum(axis=1))
             residual[batch] = 0.0
             chosen = np.concatenate([chosen, batch])
+        # Those that were drawn span the pool, and so all rows but for chance.
+        self._covered = len(chosen) < count
         return self._take(pool[chosen])
 
     def _numbers(self, index: IndexArray) -> IndexArray:
