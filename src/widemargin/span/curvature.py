@@ -10,8 +10,11 @@ still *some* features, and the exact matrix of those is positive definite; a sum
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from widemargin.linalg import cholesky_in_place, solve_cholesky
 from widemargin.rows.base import IndexArray
@@ -26,6 +29,8 @@ Matrix = NDArray[np.float64]
 _ROWS = 16
 # Rows whose products are added at a time.
 _CHUNK = 2048
+# Folds that are told apart at the most.
+_MOST_FOLDS = 16
 # Seconds for: a value read from memory for one or two products; one multiplication of a product
 # with a few columns; one of a matrix product or a factorisation in float64. Only their ratios
 # matter.
@@ -35,10 +40,11 @@ _READ, _PRODUCT, _MATRIX = 0.4e-9, 0.02e-9, 0.02e-9
 class Curvature:
     """Factors of the Newton matrices, formed when they pay.
 
-    Problems that differ only in the fold that they leave out share a matrix, and problems whose C
-    are within a factor of ten share the sum in it: their active rows are much the same. Where the
-    factors would not fit into `room`, problems share more: first a factor with those of other C,
-    then with those of other labels.
+    Problems with the same labels, and C within a factor of ten, share the sums in their matrices:
+    their active rows are much the same. There is a sum for each fold, so that a problem can leave
+    some out. Where the factors of all problems would not fit into `room`, they are kept in
+    float32, or problems share more: first a factor with those of other folds, then with those of
+    other C, then with those of other labels.
 
     Parameters
     ----------
@@ -54,26 +60,21 @@ class Curvature:
         self.problems = problems
         self.values = values
         self.room = room
-        # The first problem with the same labels and the same C stands for all of them.
-        kinds = np.vstack([problems.table, problems.C[None]])
-        _, first, group = np.unique(kinds, axis=1, return_index=True, return_inverse=True)
-        self.leader: IndexArray = first[group.ravel()]
         self.forget()
 
     def forget(self) -> None:
         """Drop the factors: rows or vectors have changed."""
-        self._factors: dict[int, NDArray[np.float32]] = {}
+        self._factors: dict[int, NDArray[Any]] = {}
         self._cost = 0.0
         self._spent = 0.0
 
-    @property
-    def ready(self) -> bool:
-        """Whether there are factors."""
-        return bool(self._factors)
+    def knows(self, live: IndexArray) -> NDArray[np.bool_]:
+        """Return for which problems there is a factor."""
+        return np.array([int(p) in self._factors for p in live], dtype=bool)
 
     def stale(self) -> bool:
         """Return whether steps with these factors have cost more than new ones would."""
-        return not self._factors or self._spent > self._cost
+        return self._spent > self._cost
 
     def used(self, columns: int, n_rows: int) -> None:
         """Take note of a step."""
@@ -84,78 +85,112 @@ class Curvature:
 
         At zero (not `moved`) every row is inside every margin, and one sum serves all labels.
         """
-        leaders = np.unique(self.leader[live])
-        size = 4 * (basis.size + 1) ** 2
-        groups = self._groups(leaders, by_labels=moved)
-        alone = len(leaders) * size <= self.room
-        if not alone and len(groups) * size > self.room:
-            groups, moved = self._groups(leaders, by_labels=False), False
+        plan = self._plan(live, (basis.size + 1) ** 2, moved)
         self._factors = {}
         self._spent, self._cost = 0.0, 0.0
         everything = np.arange(len(scores))
-        inside = [self._inside(scores, group) if moved else everything for group in groups]
-        one_by_one = len(groups) == 1
+        inside = [
+            self._inside(scores, group) if plan.labels else everything for group in plan.groups
+        ]
+        one_by_one = len(plan.groups) == 1
 
-        def work(task: tuple[IndexArray, IndexArray]) -> list[NDArray[np.float32]]:
+        def work(task: tuple[IndexArray, IndexArray]) -> dict[int, NDArray[Any]]:
             group, index = task
-            total = self._sum(index, in_threads=one_by_one)
-            C = self.problems.C[group]
-            if alone:
-                return [_factorised(basis, value * total) for value in C]
-            return [_factorised(basis, float(np.median(C)) * total)] * len(group)
+            return self._factorise(basis, group, self._sums(index, plan.folds, one_by_one), plan)
 
+        tasks = list(zip(plan.groups, inside, strict=True))
         threads = 1 if one_by_one else self.problems.threads
-        tasks = list(zip(groups, inside, strict=True))
         for (group, index), factors in zip(tasks, ordered_map(work, tasks, threads), strict=True):
-            self._factors.update(zip(group.tolist(), factors, strict=True))
+            self._factors |= factors
             rows = min(len(index), _ROWS * basis.size) + len(group) * basis.size / 3
             self._cost += _MATRIX * rows * basis.size**2
 
-    def _groups(self, leaders: IndexArray, by_labels: bool) -> list[IndexArray]:
-        """Return the problems that share a sum: the same power of ten of C, and labels if asked."""
-        decade = np.floor(np.log10(self.problems.C[leaders]))
-        kinds = decade[None]
-        if by_labels:
-            kinds = np.vstack([decade, self.problems.table[:, leaders]])
+    def _plan(self, live: IndexArray, size: int, moved: bool) -> _Plan:
+        """Return which problems share what, so that factors of `size` values fit."""
+        problems = self.problems
+        groups = self._groups(live, labels=moved)
+        folds = 1 < len(problems.counts) <= _MOST_FOLDS
+        # Problems that differ in their folds only are one kind.
+        kinds = np.vstack([problems.table, problems.C[None]])[:, live]
+        n_kinds = len(np.unique(kinds, axis=1).T)
+        n_factors = len(live) if folds else n_kinds
+        for dtype in (np.float64, np.float32):
+            if n_factors * size * np.dtype(dtype).itemsize <= self.room:
+                return _Plan(groups, moved, folds, True, dtype)
+        if n_kinds * size * 4 <= self.room:
+            return _Plan(groups, moved, False, True, np.float32)
+        if len(groups) * size * 4 > self.room:
+            groups, moved = self._groups(live, labels=False), False
+        return _Plan(groups, moved, False, False, np.float32)
+
+    def _groups(self, live: IndexArray, labels: bool) -> list[IndexArray]:
+        """Return the problems that share sums: the same power of ten of C, and labels if asked."""
+        kinds = np.floor(np.log10(self.problems.C[live]))[None]
+        if labels:
+            kinds = np.vstack([kinds, self.problems.table[:, live]])
         _, group = np.unique(kinds, axis=1, return_inverse=True)
-        return [leaders[group.ravel() == g] for g in range(group.max() + 1)]
+        return [live[group.ravel() == g] for g in range(group.max() + 1)]
 
     def _inside(self, scores: Scores, group: IndexArray) -> IndexArray:
-        """Return the rows inside the margin of the group's middle problem."""
-        order = np.argsort(self.problems.C[group])
-        return self.problems.active(scores, int(group[order[len(group) // 2]]))
+        """Return the rows inside the margin of the problem with the group's middle C.
+
+        A row is judged by a problem that counts it, if there is one.
+        """
+        C = self.problems.C[group]
+        middle = group[np.sort(C)[len(C) // 2] == C]
+        rows = [self.problems.active(scores, int(p)) for p in middle[:2]]
+        return rows[0] if len(rows) == 1 else np.union1d(rows[0], rows[1])
+
+    def _factorise(
+        self, basis: Basis, group: IndexArray, sums: list[Matrix], plan: _Plan
+    ) -> dict[int, NDArray[Any]]:
+        """Return the factors of a group's problems from the sums of the folds."""
+        C, counts = self.problems.C, self.problems.counts
+        made: dict[tuple[float, ...], NDArray[Any]] = {}
+        factors = {}
+        for p in group:
+            value = float(C[p]) if plan.each_C else float(np.median(C[group]))
+            share = tuple(counts[:, p]) if plan.folds else (1.0,)
+            if (value, *share) not in made:
+                total = np.zeros_like(sums[0])
+                for matrix, counted in zip(sums, share, strict=True):
+                    if counted:
+                        total += matrix
+                total *= value
+                factor = _factorised(basis, total)
+                made[(value, *share)] = factor.astype(plan.dtype, copy=False)
+            factors[int(p)] = made[(value, *share)]
+        return factors
 
     def solve(self, right: Matrix, live: IndexArray) -> Matrix:
         """Return M⁻¹ of each column, by the factor of its problem."""
         answer = np.empty_like(right)
-        leader = self.leader[live]
-        kinds: dict[int, list[int]] = {}
-        for j, p in enumerate(leader):
-            kinds.setdefault(id(self._factors[int(p)]), []).append(j)
+        alike: dict[int, list[int]] = {}
+        for j, p in enumerate(live):
+            alike.setdefault(id(self._factors[int(p)]), []).append(j)
 
         def work(columns: list[int]) -> None:
-            factor = self._factors[int(leader[columns[0]])]
+            factor = self._factors[int(live[columns[0]])]
             scale = np.abs(right[:, columns]).max(axis=0)
             scale[scale == 0.0] = 1.0
             # Scaled, for a gradient may leave the range of float32.
             answer[:, columns] = solve_cholesky(factor, right[:, columns] / scale) * scale
 
-        for _ in ordered_map(work, kinds.values(), self.problems.threads):
+        for _ in ordered_map(work, alike.values(), self.problems.threads):
             pass
         return answer
 
-    def _sum(self, index: IndexArray, in_threads: bool) -> Matrix:
-        """Return 2 Σ s (k_z, 1)(k_z, 1)ᵀ over rows, estimated from the first of them."""
+    def _sums(self, index: IndexArray, by_fold: bool, in_threads: bool) -> list[Matrix]:
+        """Return 2 Σ s (k_z, 1)(k_z, 1)ᵀ over rows (of each fold), estimated from the first."""
         size = self.values.size + 1
+        weight, fold = self.problems.weight, self.problems.fold
         used = index[: _ROWS * size]
-        total = np.zeros((size, size))
-        if not len(used):
-            return total
-        weight = self.problems.weight
-        factor = 2.0 * weight[index].sum() / weight[used].sum()
+        kinds = [used]
+        if by_fold:
+            kinds = [used[fold[used] == f] for f in range(len(self.problems.counts))]
+        factor = 2.0 * weight[index].sum() / max(weight[used].sum(), np.finfo(float).tiny)
 
-        def part(begin: int) -> Matrix:
-            some = used[begin : begin + _CHUNK]
+        def part(some: IndexArray) -> Matrix:
             features = scratch((len(some), size), np.float64)
             self.values.take(some, features[:, :-1])
             features[:, -1] = 1.0
@@ -165,22 +200,52 @@ class Curvature:
             return product
 
         threads = self.problems.threads if in_threads else 1
-        for product in ordered_map(part, range(0, len(used), _CHUNK), threads):
-            total += product
-        return total
+        sums = []
+        for rows in kinds:
+            total = np.zeros((size, size))
+            chunks = (rows[begin : begin + _CHUNK] for begin in range(0, len(rows), _CHUNK))
+            for product in ordered_map(part, chunks, threads):
+                total += product
+            sums.append(total)
+        return sums
 
 
-def _factorised(basis: Basis, matrix: Matrix) -> NDArray[np.float32]:
+@dataclass(frozen=True)
+class _Plan:
+    """What problems share in their Newton matrices.
+
+    Attributes
+    ----------
+    groups : list of ndarray of int
+        Problems that share sums.
+    labels : bool
+        Whether sums are over the rows inside the margin of a group's labels, or over all rows.
+    folds : bool
+        Whether each problem leaves out its own folds.
+    each_C : bool
+        Whether each C has its own factor.
+    dtype : dtype
+        Precision of the factors.
+    """
+
+    groups: list[IndexArray]
+    labels: bool
+    folds: bool
+    each_C: bool
+    dtype: DTypeLike
+
+
+def _factorised(basis: Basis, matrix: Matrix) -> Matrix:
     """Return the Cholesky factor of K_z plus a matrix, which is overwritten."""
     r = basis.size
     matrix[:r, :r] += basis.gram
     matrix[r, r] += 1.0
     diagonal = np.diagonal(matrix).copy()
     jitter = 0.0
-    while not cholesky_in_place(matrix):
+    while not cholesky_in_place(matrix) and jitter < float(diagonal.max()):
         # Rounding, at extreme weights. A preconditioner may be changed at will.
         jitter = max(10.0 * jitter, 1e-14 * float(diagonal.max()))
         upper = np.triu_indices(r + 1, 1)
         matrix[upper] = matrix.T[upper]
         matrix[np.diag_indices(r + 1)] = diagonal + jitter
-    return matrix.astype(np.float32)
+    return matrix

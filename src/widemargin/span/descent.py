@@ -155,7 +155,7 @@ class Descent:
         if self.bound is not None:
             whitened = self._whitened(pull, live)
             dual[live] = self.bound.improved(self.scores[:n_rows], live, whitened, sums)
-        newton = self._newton(gradient, live) if self.curvature.ready else None
+        newton = self._newton(gradient, live)
         return SpanState(beta, gradient, newton, primal, dual, n_rows)
 
     def _pull(self, n_rows: int, live: IndexArray, change: Matrix | None) -> tuple[Matrix, Vector]:
@@ -184,7 +184,7 @@ class Descent:
     def descend(self, state: SpanState, live: IndexArray) -> SpanState:
         """Return the state after a step of conjugate gradients in every live problem."""
         scores = self.scores[: state.n_rows]
-        if self.curvature.stale():
+        if self.curvature.stale() or not self.curvature.knows(live).all():
             self.curvature.form(self.basis, scores, live, bool(state.beta.any()))
             self._conjugate = None
             state = replace(state, newton=self._newton(state.gradient, live))
@@ -278,8 +278,14 @@ class Descent:
         metric[-1] = beta[-1]
         return metric
 
-    def _newton(self, gradient: Matrix, live: IndexArray) -> Matrix:
-        """Return the preconditioned gradients of the live problems, zero for the others."""
+    def _newton(self, gradient: Matrix, live: IndexArray) -> Matrix | None:
+        """Return the preconditioned gradients of the live problems, zero for the others.
+
+        None if there is no matrix yet for any of them.
+        """
+        live = live[self.curvature.knows(live)]
+        if not len(live):
+            return None
         newton = np.zeros_like(gradient)
         newton[:, live] = self.curvature.solve(gradient[:, live], live)
         if self.directions is not None:

@@ -165,9 +165,12 @@ class SpanFit:
             state = replace(state, final=True)
             whole = state.n_rows == self._problems.n
             return self._on_near_rows(state) if whole else self._with_more_rows(state)
+        live = self._live(state)
+        if not len(live):
+            return self._proved(state)
         if state.tired >= _TIRED and self.descent.dtype == np.float32:
             return self._with_more_digits(state)
-        return self.descent.descend(state, self._live(state))
+        return self.descent.descend(state, live)
 
     def certificate(self, state: SpanState) -> Certificate:
         """Return primal and dual of all problems together."""
@@ -175,7 +178,7 @@ class SpanFit:
         return Certificate(
             primal=primal,
             dual=dual,
-            gap=min(1.0, relative_gap(primal, dual - state.rounding)),
+            gap=min(1.0, relative_gap(primal, dual - (state.rounding or 0.0))),
             eps=None,
             scope="span" if state.n_rows == self._problems.n else "sample",
             n_vectors=self.basis.size,
@@ -191,7 +194,8 @@ class SpanFit:
         """Return whether the gap is met and nothing more is to be added."""
         if not state.final or state.n_rows < self._problems.n:
             return None
-        if not len(self._live(state)):
+        exact = self.descent.dtype == np.float64 or not self.bounds
+        if not len(self._live(state)) and (exact or state.rounding is not None):
             return Stop(f"gap within {self.tol:g}", converged=True)
         if state.tired >= _TIRED and self.descent.dtype == np.float64:
             return Stop("nothing left to gain at this precision", converged=False)
@@ -208,18 +212,27 @@ class SpanFit:
             state = self._with_more_rows(state, self._problems.n)
         if not self.bounds:
             return state
-        descent, place = self.descent, np.argsort(self.order)
-        return replace(
-            state,
-            rounding=rounding(
-                descent.values.rows,
-                self.kernel,
-                self.basis,
-                descent.problems,
-                state.beta,
-                descent.scores,
-            ),
-            full_dual=full_dual(self.rows, self.kernel, self.basis, descent.problems, place),
+        state = replace(state, rounding=self._rounding(state))
+        place = np.argsort(self.order)
+        bound = full_dual(self.rows, self.kernel, self.basis, self._problems, place)
+        return replace(state, full_dual=bound)
+
+    def _proved(self, state: SpanState) -> SpanState:
+        """Return the state with what rounding may hide, or in float64 if that is too much."""
+        hidden = self._rounding(state)
+        if hidden > 0.5 * self.tol * float(state.primal.sum()):
+            return self._with_more_digits(state)
+        return replace(state, rounding=hidden)
+
+    def _rounding(self, state: SpanState) -> float:
+        descent = self.descent
+        return rounding(
+            descent.values.rows,
+            self.kernel,
+            self.basis,
+            descent.problems,
+            state.beta,
+            descent.scores,
         )
 
     # What is done, and what to do next.
@@ -235,6 +248,8 @@ class SpanFit:
         done, else those go on that have more than half a share in what is allowed.
         """
         slack = state.primal - state.dual if self.bounds else state.decrement()
+        if state.rounding:
+            slack = slack + state.rounding * state.primal / state.primal.sum()
         live = np.zeros(len(slack), dtype=bool)
         for members in self._machines:
             allowed = self.tol * state.primal[members].sum()
@@ -262,10 +277,13 @@ class SpanFit:
 
     @property
     def _enough_rows(self) -> int:
-        """Rows to look at until all vectors are there: those whose kernel values are kept."""
-        values = self.descent.values
+        """Rows to look at until all vectors are there: those whose kernel values can be kept."""
+        values, n = self.descent.values, self._problems.n
+        # Some vectors will turn out redundant: if half the values fit, all may.
+        if values.rows_kept(self.max_vectors // 2) == n:
+            return n
         least = -(-_FIRST_ROWS * self.max_vectors // values.step) * values.step
-        return min(self._problems.n, max(values.kept_rows, least))
+        return min(n, max(values.rows_kept(self.max_vectors), least))
 
     def _rows_after(self, n_rows: int) -> int:
         """Return how many rows to look at next."""

@@ -13,7 +13,7 @@ from widemargin.span.problems import Problems, Scores
 from widemargin.threads import ordered_map
 
 # Rows on which rounding is measured.
-_SAMPLE = 2048
+_SAMPLE = 8192
 # Relative gap to which the full problem is solved on the vectors' rows: its bound is rarely tight
 # enough for more to matter.
 _GAP = 0.02

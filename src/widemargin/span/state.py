@@ -37,8 +37,8 @@ class SpanState:
         Steps on these rows and vectors.
     tired : int
         Steps in a row that gained nothing.
-    rounding : float
-        What the precision of the kernel values may hide of primal − dual; known at the end.
+    rounding : float or None
+        What the precision of the kernel values may hide of primal − dual, once it is known.
     full_dual : float or None
         Lower bound on the optimum of the full problem; known at the end.
     """
@@ -53,7 +53,7 @@ class SpanState:
     shrunk: bool = False
     steps: int = 0
     tired: int = 0
-    rounding: float = 0.0
+    rounding: float | None = None
     full_dual: float | None = None
 
     def decrement(self) -> Vector:

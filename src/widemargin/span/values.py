@@ -60,18 +60,20 @@ class KernelValues:
         self.kernel = kernel
         self.dtype = np.dtype(dtype)
         self.step = rows_per_block(rows.memory, self.dtype.itemsize * width, _MOST_ROWS)
-        # The first rows are kept for all vectors that may come, rather than all rows for a few.
-        self._blocks = min(
-            room // max(1, self.step * self.dtype.itemsize * width), -(-rows.shape[0] // self.step)
-        )
+        self.room = room
         self.n_kernel = 0
         self.n_passes = 0
         self._panels: list[_Panel] = []
 
+    def rows_kept(self, width: int) -> int:
+        """Return for how many rows the values of so many vectors can be kept."""
+        blocks = self.room // max(1, self.step * self.dtype.itemsize * width)
+        return min(self.rows.shape[0], blocks * self.step)
+
     @property
     def kept_rows(self) -> int:
         """Rows whose values are kept."""
-        return min(self.rows.shape[0], self._blocks * self.step)
+        return self.rows_kept(self.size)
 
     @property
     def size(self) -> int:
@@ -79,9 +81,15 @@ class KernelValues:
         return sum(len(panel.vectors) for panel in self._panels)
 
     def add(self, vectors: NDArray[Any]) -> None:
-        """Let vectors join."""
-        values = np.empty((self.kept_rows, len(vectors)), dtype=self.dtype)
-        self._panels.append(_Panel(vectors, values, np.zeros(self._blocks, dtype=bool)))
+        """Let vectors join; to make room for their values, those of the last rows may go."""
+        kept = self.rows_kept(self.size + len(vectors))
+        blocks = -(-kept // self.step)
+        for panel in self._panels:
+            panel.ready = panel.ready[:blocks]
+            # Gives the memory back; the values of a block are looked at only while it is ready.
+            panel.kept.resize((kept, len(panel.vectors)), refcheck=False)
+        values = np.empty((kept, len(vectors)), dtype=self.dtype)
+        self._panels.append(_Panel(vectors, values, np.zeros(blocks, dtype=bool)))
 
     def scan(
         self,
