@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,9 @@ class Certificate:
 
 
 def relative_gap(primal: float, dual: float) -> float:
-    """Return (primal − dual) / primal, never negative; 0 when both vanish."""
+    """Return (primal − dual) / primal, never negative; 0 when both vanish, 1 when not finite."""
+    if not isfinite(primal - dual):
+        return 1.0
     if primal <= 0.0:
         return 0.0
     return max(0.0, (primal - dual) / primal)

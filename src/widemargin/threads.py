@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from numbers import Integral
-from threading import local
+from threading import Condition, local
 from typing import Any, TypeVar
 
 import numpy as np
@@ -57,11 +57,18 @@ def ordered_map(
     if threads <= 1:
         yield from map(function, items)
         return
+    turnstile, floats = _Turnstile(), np.geterr()
+
+    def work(item: Item) -> Answer:
+        # Threads do not inherit what NumPy shall do about overflow.
+        with turnstile, np.errstate(**floats):
+            return function(item)
+
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Answer]] = deque()
         try:
             for item in items:
-                waiting.append(pool.submit(function, item))
+                waiting.append(pool.submit(work, item))
                 if len(waiting) > 2 * threads:
                     yield waiting.popleft().result()
             while waiting:
@@ -69,6 +76,38 @@ def ordered_map(
         finally:
             for future in waiting:
                 future.cancel()
+            turnstile.close()
+
+
+class _Turnstile:
+    """Lets calls through until it is closed, which waits for those that are on their way.
+
+    An interrupt can come while the pool starts a thread that it does not know of yet and will not
+    wait for. No call may go on writing after the loop that asked for it is left.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._inside = 0
+        self._closed = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            if self._closed:
+                raise CancelledError
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._inside -= 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let no one in any more, and wait until no one is inside."""
+        with self._changed:
+            self._closed = True
+            while self._inside:
+                self._changed.wait()
 
 
 def scratch(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:

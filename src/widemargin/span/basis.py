@@ -112,6 +112,11 @@ class Basis:
         if old:
             below = solve_triangular(self.factor, cross.T, lower=True, check_finite=False).T
         diagonal = np.diagonal(square)
+        if (diagonal < 0).any():
+            raise ValueError(
+                f"kernel={kernel.name!r} gives negative values k(x, x) on this data, which no "
+                "Mercer kernel does; use another kernel or other kernel parameters."
+            )
         largest = float(diagonal.max(initial=0.0))
         largest = max(largest, float(np.diagonal(self.gram).max(initial=0.0)))
         remainder = square - below @ below.T

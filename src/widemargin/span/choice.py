@@ -153,6 +153,11 @@ class GivenVectors:
         self, rows: BlockRows, kernel: Kernel, weight: Vector, rng: np.random.Generator
     ) -> Choice:
         """Return what vectors are drawn from."""
+        if kernel.name == "precomputed":
+            raise ValueError(
+                "an array of vectors needs a kernel that can be evaluated, not "
+                "kernel='precomputed'; use vectors='random', 'core' or 'leverage'."
+            )
         return _Given(self.vectors)
 
 
@@ -184,6 +189,8 @@ def as_strategy(vectors: Any, n_features: int) -> Strategy:
             f"vectors of shape {dense.shape} must be a matrix with a column for each of the "
             f"{n_features} features, and at least one row."
         )
+    if not (np.issubdtype(dense.dtype, np.number) or dense.dtype == bool) or np.iscomplexobj(dense):
+        raise TypeError(f"vectors hold values of type {dense.dtype}; they must be real numbers.")
     dense = dense.astype(np.float64)
     if not np.isfinite(dense).all():
         raise ValueError("vectors hold NaN or infinite values; clean or impute them first.")
@@ -255,7 +262,9 @@ class _Leverage(_RandomRows):
         return self._covered or super().exhausted
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
-        pool = np.sort(_draw(self.weight * self._left, self.pool * count, self.rng))
+        # The factor of the pool is a matrix of float64, to which a quarter of the memory may go.
+        size = max(2 * count, min(self.pool * count, self.rows.memory // (32 * count)))
+        pool = np.sort(_draw(self.weight * self._left, size, self.rng))
         if len(pool) <= count:
             return self._take(pool)
         block = self.rows.block(pool)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.kernels import Kernel
+from widemargin.kernels.finite import check_finite
 from widemargin.rows.base import BlockRows, IndexArray
 from widemargin.span.basis import Basis
 from widemargin.span.curvature import Curvature
@@ -109,6 +110,7 @@ class Descent:
 
     def score(self, beta: Matrix, first: int, stop: int) -> None:
         """Compute the scores of some rows from the coefficients."""
+        self.scores_of = None
         self._multiply(beta, self.scores, first, stop)
         self.scores_of = beta
 
@@ -172,11 +174,8 @@ class Descent:
             pull[:-1] += partial
             sums += partial_sums
         pull[-1] = sums[1]
-        if not np.isfinite(sums).all():
-            raise ValueError(
-                f"kernel={self.kernel.name!r} gives infinite or undefined values on this data: "
-                "scale X (for example with StandardScaler) or use smaller kernel parameters."
-            )
+        # A look at the sums: one at every kernel value would cost a tenth of computing them.
+        check_finite(self.kernel, pull)
         return pull, sums
 
     # A step.

@@ -27,6 +27,7 @@ its value is a lower bound on the optimum, and costs no pass over the kernel val
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -62,6 +63,10 @@ TOLERANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
 _NEAR, _FEW = 1.1, 0.6
 # Steps in a row that gain nothing, after which there is nothing to gain at this precision.
 _TIRED = 5
+
+
+# Kernel values that are not finite make sums that are not, which `Descent` looks at.
+_overflow_shows_in_the_sums = np.errstate(over="ignore", invalid="ignore")
 
 
 class SpanFit:
@@ -144,6 +149,7 @@ class SpanFit:
 
     # The methods of a solver.
 
+    @_overflow_shows_in_the_sums
     def start(self) -> SpanState:
         """Return the zero function on the first vectors and rows, or an earlier solution."""
         if self.earlier is not None and self.choice.adopt(self.earlier.index):
@@ -155,6 +161,7 @@ class SpanFit:
         self.descent.scores_of = beta
         return self.descent.look(beta, self._rows_after(0))
 
+    @_overflow_shows_in_the_sums
     def step(self, state: SpanState) -> SpanState:
         """Take a step, or go on to other rows or more vectors."""
         if self._settled(state):
@@ -201,6 +208,7 @@ class SpanFit:
             return Stop("nothing left to gain at this precision", converged=False)
         return None
 
+    @_overflow_shows_in_the_sums
     def finish(self, state: SpanState) -> SpanState:
         """Return the state with a certificate over all rows."""
         missing = self.basis.size + 1 - len(state.beta)
@@ -253,8 +261,9 @@ class SpanFit:
         live = np.zeros(len(slack), dtype=bool)
         for members in self._machines:
             allowed = self.tol * state.primal[members].sum()
-            if slack[members].sum() > allowed:
-                live[members] = slack[members] > 0.5 * allowed / len(members)
+            # Written so that what is not a number is not done.
+            if not slack[members].sum() <= allowed:
+                live[members] = ~(slack[members] <= 0.5 * allowed / len(members))
         return np.flatnonzero(live)
 
     def _settled(self, state: SpanState) -> bool:
@@ -341,7 +350,9 @@ class SpanFit:
         few = drawn <= FIRST_VECTORS and 8 * drawn <= self.max_vectors
         count = min((4 if few else 2) * drawn, self.max_vectors) - drawn
         old = self.basis.size
-        self.descent.extend(self._basis_with(self.choice.draw(count, self._felt)))
+        self.descent.extend(
+            self._basis_with(self.choice.draw(count, partial(self._felt, state.n_rows)))
+        )
         beta = np.insert(state.beta, old, np.zeros((self.basis.size - old, 1)), axis=0)
         if self.descent.scores_of is state.beta:
             self.descent.scores_of = beta
@@ -372,13 +383,13 @@ class SpanFit:
         after = descent.look(state.beta, state.n_rows)
         return replace(after, final=state.final, shrunk=state.shrunk)
 
-    def _felt(self) -> Vector:
-        """Return how much each row is felt by the problems: Σ_p |2 C s ξ| / C."""
+    def _felt(self, n_rows: int) -> Vector:
+        """Return how much each of the first rows is felt by the problems: Σ_p |2 C s ξ| / C."""
         problems, scores = self._problems, self.descent.scores
         everything = np.arange(problems.n_problems)
         felt = np.zeros(problems.n)
-        for begin in range(0, problems.n, 16384):
-            where = slice(begin, min(problems.n, begin + 16384))
+        for begin in range(0, n_rows, 16384):
+            where = slice(begin, min(n_rows, begin + 16384))
             A, _ = problems.slopes(scores, where, everything)
             felt[self.order[where]] = np.abs(A / problems.C).sum(axis=1)
         return felt

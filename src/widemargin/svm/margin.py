@@ -285,6 +285,9 @@ def span_fit(
     if most is None:
         available = getattr(choice, "available", points.n)
         most = min(available, max(_AUTO_VECTORS, int(_VALUES_SHARE * memory / (4 * points.n))))
+        if not choice.nested:
+            # All are drawn at once, without a look at what half of them would do.
+            most = min(most, max(_AUTO_VECTORS, getattr(choice, "available", 0)))
     return SpanFit(
         points.rows,
         points.kernel,

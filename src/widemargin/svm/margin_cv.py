@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -83,7 +83,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     best_params_ : dict
-        "C" and "gamma" of the best mean score; the first of equals, with the smallest C.
+        "C" and "gamma" of the best mean score; of equals the smallest C, then the first gamma.
     best_score_ : float
         That score.
     best_index_ : int
@@ -92,14 +92,17 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The machine with the best pair, fitted to all rows.
     cv_results_ : dict of arrays
         As in `GridSearchCV`: "params", "param_C", "param_gamma", "split<k>_test_score",
-        "mean_test_score", "std_test_score", "rank_test_score"; and "fit_time", the seconds that
-        all values of C and all folds of the pair's gamma took together.
+        "mean_test_score", "std_test_score", "rank_test_score", from the smallest C to the largest
+        and for each in the order of `gammas`; and "fit_time", the seconds that all values of C and
+        all folds of the pair's gamma took together.
     n_splits_ : int
         Number of folds.
     classes_ : ndarray of shape (n_classes,)
         Labels.
     certificate_ : Certificate
         Of the final fit.
+    n_iter_ : int
+        Steps of the final fit.
     n_features_in_ : int
         Number of features.
 
@@ -201,7 +204,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         )
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self._encode_check(X, y, weight)
-        folds = _Folds(list(check_cv(self.cv, y, classifier=True).split(X, y)), len(y))
+        self._check_scoring()
+        if isinstance(self.cv, Integral):
+            check_count("cv", self.cv, least=2)
+        folds = _Folds(list(check_cv(self.cv, y, classifier=True).split(X, y)), weight)
         begun = perf_counter()
         scores = np.empty((len(gammas), len(Cs), folds.n))
         seconds = np.empty(len(gammas))
@@ -209,16 +215,17 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             for g, gamma in enumerate(gammas):
                 started = perf_counter()
                 machine = self._machine(Cs[0], gamma)
-                machine.max_time = self._time_left(begun, len(gammas) - g + 1)
+                machine.max_time = _share(self.max_time, begun, len(gammas) - g + 1)
                 scores[g] = self._search(machine, Cs, folds, X, y, weight, report)
                 seconds[g] = perf_counter() - started
         self._keep_results(Cs, gammas, scores, seconds)
         best = self._machine(**self.best_params_)
-        best.max_time = self._time_left(begun, 1)
+        best.max_time = _share(self.max_time, begun, 1)
         best.fit(X, y, sample_weight)
         self.best_estimator_: MarginClassifier = best
         self.classes_ = best.classes_
         self.certificate_ = best.certificate_
+        self.n_iter_ = best.n_iter_
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -276,6 +283,14 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self._machine(1.0, "scale")._encode(y, weight)
 
+    def _check_scoring(self) -> None:
+        """Raise what is wrong with the score, before any work is done."""
+        if self.scoring is not None and not isinstance(self.scoring, str | Callable):
+            raise TypeError(
+                f"scoring={self.scoring!r} must be None, a name or a function: one score chooses."
+            )
+        check_scoring(_HeldOut(), scoring=self.scoring)
+
     def _grid(self) -> tuple[list[float], list[Any]]:
         """Return the values of C in ascending order, and the widths."""
         if isinstance(self.Cs, Integral) and not isinstance(self.Cs, bool):
@@ -293,12 +308,6 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return MarginClassifier(**{**shared, "C": C, "gamma": gamma})
 
-    def _time_left(self, begun: float, parts: int) -> float | None:
-        """Return this part's share of the time that is left."""
-        if self.max_time is None:
-            return None
-        return max(1e-3, (self.max_time - (perf_counter() - begun)) / parts)
-
     def _search(
         self,
         machine: MarginClassifier,
@@ -315,13 +324,16 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         with single_threaded_blas():
             machine._earlier_classes = None
             points = machine._points(X, y, weight, threads, folds.kind)
-            for chosen in self._batches(Cs, points, folds.n):
+            begun, batches = perf_counter(), list(self._batches(Cs, points, folds.n))
+            for b, chosen in enumerate(batches):
                 problems = _problems(points, np.array(Cs)[chosen], folds, threads)
                 machine.tol = _SEARCH_TOL
                 limit = None if self.max_vectors == "auto" else int(self.max_vectors)
                 strategy = as_strategy(self.vectors, X.shape[1])
                 solver = span_fit(machine, points, problems, strategy, limit, bounds=False)
-                run(solver, Limits(self.max_iter, machine.max_time), report)
+                seconds = _share(machine.max_time, begun, len(batches) - b)
+                # Without bounds the gap says nothing; the solver itself knows when it is stuck.
+                run(solver, Limits(self.max_iter, seconds, patience=self.max_iter), report)
                 values = solver.scores().reshape(points.n, len(chosen), folds.n, -1)
                 for c, place in enumerate(chosen):
                     for k in range(folds.n):
@@ -365,8 +377,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scores: NDArray[np.float64],
         seconds: NDArray[np.float64],
     ) -> None:
-        params = [{"C": C, "gamma": gamma} for gamma in gammas for C in Cs]
-        flat = scores.reshape(len(params), -1)
+        params = [{"C": C, "gamma": gamma} for C in Cs for gamma in gammas]
+        flat = scores.swapaxes(0, 1).reshape(len(params), -1)
         mean = flat.mean(axis=1)
         results: dict[str, Any] = {
             "params": params,
@@ -378,7 +390,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         results["std_test_score"] = flat.std(axis=1)
         ranked = np.where(np.isnan(mean), -np.inf, mean)
         results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
-        results["fit_time"] = np.repeat(seconds, len(Cs))
+        results["fit_time"] = np.tile(seconds, len(Cs))
         self.cv_results_ = results
         self.best_index_ = int(ranked.argmax())
         self.best_score_ = float(mean[self.best_index_])
@@ -398,17 +410,25 @@ class _Folds:
     kind : ndarray of int of shape (n_samples,)
         Rows of one kind are trained on and held out by the same folds.
     counts : ndarray of shape (n_kinds, n)
-        1 where a fold trains on rows of a kind, else 0.
+        How often a fold trains on rows of a kind: 0 or 1, or more with a bootstrap.
     """
 
-    def __init__(self, splits: list[tuple[Any, Any]], n_samples: int) -> None:
+    def __init__(self, splits: list[tuple[Any, Any]], weight: NDArray[np.float64]) -> None:
         if not splits:
             raise ValueError("cv gives no folds; use a number such as cv=5, or a splitter.")
         self.n = len(splits)
-        self.test = [np.arange(n_samples)[test] for _, test in splits]
-        member = np.zeros((n_samples, 2 * self.n), dtype=np.int8)
-        for k, (train, test) in enumerate(splits):
-            member[train, k] = 1
+        # Indices may also be masks.
+        everything = np.arange(len(weight))
+        parts = [(everything[train], everything[test]) for train, test in splits]
+        self.test = [test for _, test in parts]
+        member = np.zeros((len(weight), 2 * self.n), dtype=np.int16)
+        for k, (train, test) in enumerate(parts):
+            if not (weight[train].any() and weight[test].any()):
+                raise ValueError(
+                    f"Fold {k} of cv has no row of positive sample_weight to train on or to hold "
+                    "out; use fewer folds, or leave rows of weight zero out."
+                )
+            np.add.at(member[:, k], train, 1)
             member[test, self.n + k] = 1
         kinds, kind = np.unique(member, axis=0, return_inverse=True)
         self.kind: NDArray[np.intp] = kind.ravel().astype(np.intp)
@@ -452,6 +472,13 @@ def _problems(points: Points, Cs: NDArray[np.float64], folds: _Folds, threads: i
         np.tile(np.repeat(folds.counts, points.n_problems, axis=1), len(Cs)),
         threads,
     )
+
+
+def _share(max_time: float | None, begun: float, parts: int) -> float | None:
+    """Return the seconds for one of the parts that are left, if time is limited."""
+    if max_time is None:
+        return None
+    return max(1e-3, (max_time - (perf_counter() - begun)) / parts)
 
 
 def _listed(name: str, values: Any) -> list[Any]:
