@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import CancelledError
 from dataclasses import FrozenInstanceError, dataclass, field, replace
 
+import numpy as np
 import pytest
 
 from widemargin.certificate import Certificate, relative_gap
@@ -17,7 +19,7 @@ from widemargin.parameters import (
     check_not_negative,
     check_positive,
 )
-from widemargin.threads import n_threads, ordered_map, scratch
+from widemargin.threads import _Turnstile, n_threads, ordered_map, scratch
 
 BLANK = Certificate(
     primal=2.0,
@@ -353,3 +355,39 @@ def test_bad_parameters_are_refused_with_the_remedy():
         check_gamma("small")
     with pytest.raises(ValueError, match=r"gamma=-1\.0"):
         check_gamma(-1.0)
+
+
+def test_nobody_gets_past_a_closed_turnstile_and_closing_waits_for_those_inside():
+    turnstile, inside, leave = _Turnstile(), threading.Event(), threading.Event()
+    left = []
+
+    def stay():
+        with turnstile:
+            inside.set()
+            leave.wait(5.0)
+            left.append(True)
+
+    visitor = threading.Thread(target=stay)
+    visitor.start()
+    assert inside.wait(5.0)
+    threading.Timer(0.05, leave.set).start()
+    turnstile.close()
+    assert left
+    with pytest.raises(CancelledError), turnstile:
+        pytest.fail("a closed turnstile let someone in")
+    visitor.join()
+
+
+def test_threads_do_about_overflow_what_the_caller_asked_for():
+    def overflow(x):
+        return np.float64(1e308) * x
+
+    with np.errstate(over="ignore"):
+        assert list(ordered_map(overflow, [10.0, 1.0], 2)) == [np.inf, 1e308]
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        list(ordered_map(overflow, [10.0, 1.0], 2))
+
+
+@pytest.mark.parametrize("pair", [(float("nan"), 1.0), (1.0, float("nan")), (float("inf"), 1.0)])
+def test_a_gap_of_what_is_not_a_number_proves_nothing(pair):
+    assert relative_gap(*pair) == 1.0

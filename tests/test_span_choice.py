@@ -198,3 +198,17 @@ def test_vectors_that_make_no_sense_are_refused(vectors, message):
 def test_kmeans_refuses_a_precomputed_kernel():
     with pytest.raises(ValueError, match="vectors='kmeans' needs the rows themselves"):
         begun(KMeansVectors(), np.eye(3), kernel=make_kernel("precomputed"))
+
+
+def test_given_vectors_need_a_kernel_that_can_be_evaluated():
+    rows = as_rows(np.eye(4), memory=10**6, threads=1, precomputed=True)
+    with pytest.raises(ValueError, match="precomputed"):
+        as_strategy(np.eye(4)[:2], 4).begin(
+            rows, make_kernel("precomputed"), np.ones(4), np.random.default_rng(0)
+        )
+
+
+@pytest.mark.parametrize("values", [np.ones((2, 3), dtype=complex), np.full((2, 3), "a")])
+def test_vectors_that_are_no_real_numbers_are_an_error_that_names_them(values):
+    with pytest.raises(TypeError, match="vectors"):
+        as_strategy(values, 3)
