@@ -220,7 +220,8 @@ class SpanFit:
             state = self._with_more_rows(state, self._problems.n)
         if not self.bounds:
             return state
-        state = replace(state, rounding=self._rounding(state))
+        if state.rounding is None:
+            state = replace(state, rounding=self._rounding(state))
         place = np.argsort(self.order)
         bound = full_dual(self.rows, self.kernel, self.basis, self._problems, place)
         return replace(state, full_dual=bound)

@@ -12,8 +12,9 @@ from widemargin.span.basis import Basis, Vectors, kernel_matrix
 from widemargin.span.problems import Problems, Scores
 from widemargin.threads import ordered_map
 
-# Rows on which rounding is measured.
-_SAMPLE = 8192
+# Rows on which rounding is measured: as many as this many multiplications are good for, within
+# these limits.
+_MULTIPLICATIONS, _LEAST, _MOST = 2e9, 1024, 8192
 # Relative gap to which the full problem is solved on the vectors' rows: its bound is rarely tight
 # enough for more to matter.
 _GAP = 0.02
@@ -36,9 +37,10 @@ def rounding(
     if scores.dtype == np.float64:
         return 0.0
     n = problems.n
-    index = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
-    exact = np.empty((len(index), basis.size))
-    kernel.block(rows.block(index), basis.vectors.values, out=exact)
+    affordable = int(_MULTIPLICATIONS / max(1, basis.vectors.values.size))
+    size = min(n, max(_LEAST, min(_MOST, affordable)))
+    index = np.unique(np.linspace(0, n - 1, size).astype(np.intp))
+    exact = kernel_matrix(kernel, rows, Vectors(rows.take(index), index), basis.vectors)
     error = scores[index] - (exact @ beta[:-1] + beta[-1])
     sign = problems.table[problems.code[index]]
     weight = problems.weight[index, None] * problems.C * problems.counts[problems.fold[index]]

@@ -483,7 +483,11 @@ def _share(max_time: float | None, begun: float, parts: int) -> float | None:
 
 def _listed(name: str, values: Any) -> list[Any]:
     """Return the values of a list parameter, or say what is wrong with it."""
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+    if (
+        isinstance(values, (str, bytes))
+        or not hasattr(values, "__iter__")
+        or getattr(values, "ndim", 1) == 0
+    ):
         raise TypeError(f"{name}={values!r} must be a list of values, such as {name}=[...].")
     listed = list(values)
     if not listed:
