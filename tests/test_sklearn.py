@@ -2,7 +2,13 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from widemargin import BallVectorClassifier, CoreVectorClassifier, MarginClassifier, SpanMap
+from widemargin import (
+    BallVectorClassifier,
+    CoreVectorClassifier,
+    MarginClassifier,
+    MarginClassifierCV,
+    SpanMap,
+)
 
 ESTIMATORS = [
     CoreVectorClassifier(),
@@ -14,6 +20,8 @@ ESTIMATORS = [
     MarginClassifier(engine="span"),
     MarginClassifier(engine="span", vectors="random", max_vectors=20, kernel="linear"),
     MarginClassifier(engine="span", vectors="leverage", kernel="precomputed"),
+    MarginClassifierCV(Cs=3, cv=3),
+    MarginClassifierCV(Cs=3, cv=3, kernel="linear", engine="span", vectors="random"),
     SpanMap(),
     SpanMap(20, vectors="leverage"),
     SpanMap(20, vectors="core", gamma="mean_distance"),

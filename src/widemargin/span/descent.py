@@ -184,9 +184,7 @@ class Descent:
         """Return the state after a step of conjugate gradients in every live problem."""
         scores = self.scores[: state.n_rows]
         if self.curvature.stale() or not self.curvature.knows(live).all():
-            self.curvature.form(self.basis, scores, live, bool(state.beta.any()))
-            self._conjugate = None
-            state = replace(state, newton=self._newton(state.gradient, live))
+            state = self.estimated(state, live)
         assert state.newton is not None
         direction = self._direction(state.gradient, state.newton, live)[:, live]
         kept = min(state.n_rows, self.values.kept_rows)
@@ -216,6 +214,13 @@ class Descent:
             steps=state.steps + 1,
             tired=state.tired + 1 if idle else 0,
         )
+
+    def estimated(self, state: SpanState, live: IndexArray) -> SpanState:
+        """Return the state with Newton matrices formed at it."""
+        scores = self.scores[: state.n_rows]
+        self.curvature.form(self.basis, scores, live, bool(state.beta.any()))
+        self._conjugate = None
+        return replace(state, newton=self._newton(state.gradient, live))
 
     def _direction(self, gradient: Matrix, newton: Matrix, live: IndexArray) -> Matrix:
         """Return the conjugate directions (Polak and Ribière), downhill in every problem."""

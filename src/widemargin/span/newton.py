@@ -201,7 +201,7 @@ class SpanFit:
         """Return whether the gap is met and nothing more is to be added."""
         if not state.final or state.n_rows < self._problems.n:
             return None
-        exact = self.descent.dtype == np.float64 or not self.bounds
+        exact = self.descent.dtype == np.float64 and self.bounds
         if not len(self._live(state)) and (exact or state.rounding is not None):
             return Stop(f"gap within {self.tol:g}", converged=True)
         if state.tired >= _TIRED and self.descent.dtype == np.float64:
@@ -227,7 +227,13 @@ class SpanFit:
         return replace(state, full_dual=bound)
 
     def _proved(self, state: SpanState) -> SpanState:
-        """Return the state with what rounding may hide, or in float64 if that is too much."""
+        """Return the state with what rounding may hide, or in float64 if that is too much.
+
+        Without bounds there is nothing to prove, but estimates are made again with new matrices.
+        """
+        if not self.bounds:
+            everything = np.arange(self._problems.n_problems)
+            return replace(self.descent.estimated(state, everything), rounding=0.0)
         hidden = self._rounding(state)
         if hidden > 0.5 * self.tol * float(state.primal.sum()):
             return self._with_more_digits(state)

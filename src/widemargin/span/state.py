@@ -57,11 +57,14 @@ class SpanState:
     full_dual: float | None = None
 
     def decrement(self) -> Vector:
-        """Return Newton's estimates of how far the objectives are from their optima."""
+        """Return Newton's estimates of how far the objectives are from their optima.
+
+        An estimate that rounding has made negative says nothing: it is infinite.
+        """
         if self.newton is None:
             return np.full(len(self.primal), np.inf)
         decrement: Vector = 0.5 * (self.gradient * self.newton).sum(axis=0)
-        return decrement
+        return np.where(decrement >= 0.0, decrement, np.inf)
 
 
 @dataclass(frozen=True)

@@ -114,8 +114,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     -----
     Rows that are held out do not enter the loss, but they may be among the vectors, and labels of
     all rows have a say in which rows those are with ``vectors="core"``. The scores of a pair are
-    those of machines whose objective is within about 0.1 % of its optimum; `GridSearchCV` over
-    `MarginClassifier` gives the same up to that, at a multiple of the cost.
+    those of machines whose objective is estimated to be within 0.1 % of its optimum;
+    `GridSearchCV` over `MarginClassifier` gives the same up to that, at a multiple of the cost.
+    Words for gamma and balanced weights are worked out from all rows, not in each fold. With
+    `scoring`, weights enter the loss only.
 
     Examples
     --------
