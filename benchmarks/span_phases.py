@@ -150,7 +150,7 @@ def instrumented(watch: Stopwatch) -> Iterator[None]:
     ]
     work = [
         (KernelValues, "_block", "block"),
-        (curvature.Curvature, "_sum", "sum"),
+        (curvature.Curvature, "_sums", "sum"),
         (curvature, "_factorised", "factor"),
     ]
     scan = KernelValues.scan

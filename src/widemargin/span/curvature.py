@@ -25,8 +25,12 @@ from widemargin.threads import ordered_map, scratch
 
 Matrix = NDArray[np.float64]
 
-# Rows, in multiples of the vectors, that stand for all rows inside the margin.
-_ROWS = 16
+# Rows, in multiples of the vectors, that stand for all rows inside the margin: in the first matrix
+# after a change of rows or vectors, the next, and so on; for one sum, and for many. Far from the
+# optimum a rough matrix does as well, and near it one that lacks rare rows is of no use.
+_ROWS_OF_ONE, _ROWS_OF_MANY = (8, 16), (2, 4, 8, 16)
+# But at least this many.
+_LEAST_ROWS = 2048
 # Rows whose products are added at a time.
 _CHUNK = 2048
 # Folds that are told apart at the most.
@@ -67,6 +71,13 @@ class Curvature:
         self._factors: dict[int, NDArray[Any]] = {}
         self._cost = 0.0
         self._spent = 0.0
+        self._formed = 0
+        self._last = np.empty(0, dtype=np.intp), np.empty((0, 0))
+
+    def rearranged(self, problems: Problems) -> None:
+        """Go on with rows in other places; the factors stay what they are."""
+        self.problems = problems
+        self._last = np.empty(0, dtype=np.intp), np.empty((0, 0))
 
     def knows(self, live: IndexArray) -> NDArray[np.bool_]:
         """Return for which problems there is a factor."""
@@ -88,6 +99,10 @@ class Curvature:
         plan = self._plan(live, (basis.size + 1) ** 2, moved)
         self._factors = {}
         self._spent, self._cost = 0.0, 0.0
+        schedule = _ROWS_OF_ONE if len(plan.groups) == 1 else _ROWS_OF_MANY
+        multiple = schedule[min(self._formed, len(schedule) - 1)]
+        self._rows = max(_LEAST_ROWS, multiple * (basis.size + 1))
+        self._formed += 1
         everything = np.arange(len(scores))
         inside = [
             self._inside(scores, group) if plan.labels else everything for group in plan.groups
@@ -102,7 +117,7 @@ class Curvature:
         threads = 1 if one_by_one else self.problems.threads
         for (group, index), factors in zip(tasks, ordered_map(work, tasks, threads), strict=True):
             self._factors |= factors
-            rows = min(len(index), _ROWS * basis.size) + len(group) * basis.size / 3
+            rows = min(len(index), self._rows) + len(group) * basis.size / 3
             self._cost += _MATRIX * rows * basis.size**2
 
     def _plan(self, live: IndexArray, size: int, moved: bool) -> _Plan:
@@ -114,7 +129,7 @@ class Curvature:
         kinds = np.vstack([problems.table, problems.C[None]])[:, live]
         n_kinds = len(np.unique(kinds, axis=1).T)
         n_factors = len(live) if folds else n_kinds
-        for dtype in (np.float64, np.float32):
+        for dtype in self._precisions(n_factors):
             if n_factors * size * np.dtype(dtype).itemsize <= self.room:
                 return _Plan(groups, moved, folds, True, dtype)
         if n_kinds * size * 4 <= self.room:
@@ -122,6 +137,16 @@ class Curvature:
         if len(groups) * size * 4 > self.room:
             groups, moved = self._groups(live, labels=False), False
         return _Plan(groups, moved, False, False, np.float32)
+
+    def _precisions(self, n_factors: int) -> tuple[DTypeLike, ...]:
+        """Return the precisions of factors in the order of preference.
+
+        Many factors are read from memory in every step: float32 halves that. It is enough to step
+        by, unless kernel values are precise for a reason.
+        """
+        if n_factors > 1 and self.values.dtype == np.float32:
+            return (np.float32,)
+        return np.float64, np.float32
 
     def _groups(self, live: IndexArray, labels: bool) -> list[IndexArray]:
         """Return the problems that share sums: the same power of ten of C, and labels if asked."""
@@ -180,34 +205,48 @@ class Curvature:
             pass
         return answer
 
-    def _sums(self, index: IndexArray, by_fold: bool, in_threads: bool) -> list[Matrix]:
+    def _sums(self, index: IndexArray, by_fold: bool, alone: bool) -> list[Matrix]:
         """Return 2 Σ s (k_z, 1)(k_z, 1)ᵀ over rows (of each fold), estimated from the first."""
-        size = self.values.size + 1
         weight, fold = self.problems.weight, self.problems.fold
-        used = index[: _ROWS * size]
-        kinds = [used]
+        used = index[: self._rows]
+        scale = 2.0 * weight[index].sum() / max(weight[used].sum(), np.finfo(float).tiny)
+        threads = self.problems.threads if alone else 1
         if by_fold:
-            kinds = [used[fold[used] == f] for f in range(len(self.problems.counts))]
-        factor = 2.0 * weight[index].sum() / max(weight[used].sum(), np.finfo(float).tiny)
+            folds = range(len(self.problems.counts))
+            return [scale * self._products(used[fold[used] == f], threads) for f in folds]
+        if alone:
+            return [scale * self._changed(used, threads)]
+        return [scale * self._products(used, threads)]
 
-        def part(some: IndexArray) -> Matrix:
+    def _changed(self, used: IndexArray, threads: int) -> Matrix:
+        """Return the sum over rows, from the one before if most of them are the same."""
+        rows, total = self._last
+        new, old = np.setdiff1d(used, rows), np.setdiff1d(rows, used)
+        if len(new) + len(old) < 0.7 * len(used):
+            total = total + self._products(new, threads) - self._products(old, threads)
+        else:
+            total = self._products(used, threads)
+        self._last = used, total
+        return total
+
+    def _products(self, rows: IndexArray, threads: int) -> Matrix:
+        """Return Σ s (k_z, 1)(k_z, 1)ᵀ over rows."""
+        size = self.values.size + 1
+
+        def part(begin: int) -> Matrix:
+            some = rows[begin : begin + _CHUNK]
             features = scratch((len(some), size), np.float64)
             self.values.take(some, features[:, :-1])
             features[:, -1] = 1.0
-            features *= np.sqrt(factor * weight[some])[:, None]
+            features *= np.sqrt(self.problems.weight[some])[:, None]
             # NumPy sees a matrix and its own transpose, and does half the work.
             product: Matrix = features.T @ features
             return product
 
-        threads = self.problems.threads if in_threads else 1
-        sums = []
-        for rows in kinds:
-            total = np.zeros((size, size))
-            chunks = (rows[begin : begin + _CHUNK] for begin in range(0, len(rows), _CHUNK))
-            for product in ordered_map(part, chunks, threads):
-                total += product
-            sums.append(total)
-        return sums
+        total = np.zeros((size, size))
+        for product in ordered_map(part, range(0, len(rows), _CHUNK), threads):
+            total += product
+        return total
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class Descent:
         self.dtype = np.dtype(dtype)
         self.directions = directions
         self.bounds = bounds
-        self.values = KernelValues(rows, kernel, dtype, room, width)
+        self.values = KernelValues(rows, kernel, dtype, room, width, problems.n_problems)
         self.curvature = Curvature(problems, self.values, room // 2)
         self.basis = Basis.empty()
         self.scores: Scores = np.zeros((problems.n, problems.n_problems), dtype=dtype)
@@ -102,7 +102,8 @@ class Descent:
         self.scores_of = None
         self.scores[left], self.scores[right] = self.scores[right], self.scores[left]
         self.values.swap(left, right)
-        self.problems = self.curvature.problems = problems
+        self.problems = problems
+        self.curvature.rearranged(problems)
         self.scores_of = whose
         self.forget_steps()
 

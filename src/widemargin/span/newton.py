@@ -354,7 +354,7 @@ class SpanFit:
         self._level_primal = self._overall(state)
         drawn = self.choice.drawn
         # From few vectors to many at first: the gain of a doubling there is no question.
-        few = drawn <= FIRST_VECTORS and 8 * drawn <= self.max_vectors
+        few = drawn <= FIRST_VECTORS and 6 * drawn <= self.max_vectors
         count = min((4 if few else 2) * drawn, self.max_vectors) - drawn
         old = self.basis.size
         self.descent.extend(

@@ -17,7 +17,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from widemargin.kernels import Kernel
 from widemargin.rows.base import BlockRows, IndexArray
-from widemargin.rows.budget import rows_per_block
 from widemargin.threads import ordered_map, scratch
 
 Answer = TypeVar("Answer")
@@ -25,6 +24,8 @@ Values = NDArray[np.floating[Any]]
 
 # Rows of a block at the most: with few vectors, smaller blocks are not worth a thread's while.
 _MOST_ROWS = 4096
+# A block takes this much for products with many columns, four times as much with fewer.
+_BLOCK_BYTES, _MANY_COLUMNS = 8_000_000, 4
 
 
 @dataclass
@@ -51,15 +52,26 @@ class KernelValues:
         Bytes that values may take.
     width : int
         Vectors that are expected at the most; it decides the block size.
+    columns : int, default=1
+        Columns that values will be multiplied with; so does it.
     """
 
     def __init__(
-        self, rows: BlockRows, kernel: Kernel, dtype: DTypeLike, room: int, width: int
+        self,
+        rows: BlockRows,
+        kernel: Kernel,
+        dtype: DTypeLike,
+        room: int,
+        width: int,
+        columns: int = 1,
     ) -> None:
         self.rows = rows
         self.kernel = kernel
         self.dtype = np.dtype(dtype)
-        self.step = rows_per_block(rows.memory, self.dtype.itemsize * width, _MOST_ROWS)
+        # Where little is done with each value, larger blocks save more than the cache would.
+        most = _BLOCK_BYTES if columns >= _MANY_COLUMNS else 4 * _BLOCK_BYTES
+        block = min(rows.memory // 16, most)
+        self.step = max(16, min(_MOST_ROWS, block // (self.dtype.itemsize * width)))
         self.room = room
         self.n_kernel = 0
         self.n_passes = 0
