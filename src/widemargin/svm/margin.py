@@ -27,8 +27,9 @@ _PROBE = 250, 500
 _FEW_VALUES = 4_000_000
 # Gaps below this ask for float64.
 _FINE_TOL = 1e-4
-# Share of the memory budget for kernel values of the span; matrices need the rest.
-_VALUES_SHARE = 0.6
+# Share of the memory budget for kernel values of the span; matrices need the rest. Of those there
+# are this many at a time, of the size of the vectors squared, and half a one for each problem.
+_VALUES_SHARE, _MATRICES = 0.5, 8
 # Vectors that "auto" may take even where their kernel values do not fit and are computed again.
 _AUTO_VECTORS = 1024
 
@@ -68,8 +69,8 @@ class MarginClassifier(BallClassifier):
         the span of the others, an array of vectors, or an object of ``widemargin.span``.
     max_vectors : int or "auto", default="auto"
         Vectors at the most. "auto" doubles them until the objective falls by less than 1 % for a
-        doubling, or kernel values would no longer fit into `memory`. Vectors that lie in the span
-        of the others are left out, so that there may be fewer.
+        doubling, or kernel values and matrices would no longer fit into `memory`. Vectors that lie
+        in the span of the others are left out, so that there may be fewer.
     tol : float, default=1e-3
         Stop at this relative duality gap.
     max_iter : int, default=10000
@@ -283,8 +284,8 @@ def span_fit(
     choice = strategy.begin(points.rows, points.kernel, points.weight, rng)
     most = limit
     if most is None:
-        available = getattr(choice, "available", points.n)
-        most = min(available, max(_AUTO_VECTORS, int(_VALUES_SHARE * memory / (4 * points.n))))
+        most = _most_vectors(points, memory)
+        most = min(getattr(choice, "available", points.n), most)
         if not choice.nested:
             # All are drawn at once, without a look at what half of them would do.
             most = min(most, max(_AUTO_VECTORS, getattr(choice, "available", 0)))
@@ -301,6 +302,14 @@ def span_fit(
         earlier=earlier,
         bounds=bounds,
     )
+
+
+def _most_vectors(points: Points, memory: int) -> int:
+    """Return how many vectors "auto" may take: their values and their matrices fit into memory."""
+    by_values = int(_VALUES_SHARE * memory / (4 * points.n))
+    matrices = _MATRICES + 0.5 * points.n_problems
+    by_matrices = int(np.sqrt((1.0 - _VALUES_SHARE) * memory / (8 * matrices)))
+    return min(by_matrices, max(_AUTO_VECTORS, by_values))
 
 
 def _support_work(points: Points) -> float:
