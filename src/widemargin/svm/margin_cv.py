@@ -20,7 +20,8 @@ from widemargin.loop import Limits, run
 from widemargin.parameters import check_count, check_gamma, check_positive
 from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
 from widemargin.rows import parse_memory
-from widemargin.span import Problems, as_strategy
+from widemargin.span import as_strategy
+from widemargin.svm.folds import Folds, HeldOut, fold_problems
 from widemargin.svm.margin import MarginClassifier, span_fit
 from widemargin.threads import n_threads, single_threaded_blas
 
@@ -209,7 +210,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._check_scoring()
         if isinstance(self.cv, Integral):
             check_count("cv", self.cv, least=2)
-        folds = _Folds(list(check_cv(self.cv, y, classifier=True).split(X, y)), weight)
+        folds = Folds(list(check_cv(self.cv, y, classifier=True).split(X, y)), weight)
         begun = perf_counter()
         scores = np.empty((len(gammas), len(Cs), folds.n))
         seconds = np.empty(len(gammas))
@@ -291,7 +292,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise TypeError(
                 f"scoring={self.scoring!r} must be None, a name or a function: one score chooses."
             )
-        check_scoring(_HeldOut(), scoring=self.scoring)
+        check_scoring(HeldOut(), scoring=self.scoring)
 
     def _grid(self) -> tuple[list[float], list[Any]]:
         """Return the values of C in ascending order, and the widths."""
@@ -314,7 +315,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self,
         machine: MarginClassifier,
         Cs: list[float],
-        folds: _Folds,
+        folds: Folds,
         X: Any,
         y: NDArray[Any],
         weight: NDArray[np.float64],
@@ -328,7 +329,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             points = machine._points(X, y, weight, threads, folds.kind)
             begun, batches = perf_counter(), list(self._batches(Cs, points, folds.n))
             for b, chosen in enumerate(batches):
-                problems = _problems(points, np.array(Cs)[chosen], folds, threads)
+                problems = fold_problems(points, np.array(Cs)[chosen], folds, threads)
                 machine.tol = _SEARCH_TOL
                 limit = None if self.max_vectors == "auto" else int(self.max_vectors)
                 strategy = as_strategy(self.vectors, X.shape[1])
@@ -356,7 +357,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         machine: MarginClassifier,
         points: Points,
         values: NDArray[Any],
-        folds: _Folds,
+        folds: Folds,
         k: int,
         y: NDArray[Any],
         weight: NDArray[np.float64],
@@ -366,7 +367,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         test = folds.test[k]
         test = test[weight[test] > 0]
         decision = values[points.place[test]].astype(np.float64)
-        held = _HeldOut(machine.classes_, decision[:, 0] if decision.shape[1] == 1 else decision)
+        held = HeldOut(machine.classes_, decision[:, 0] if decision.shape[1] == 1 else decision)
         if self.scoring is None:
             right = accuracy_score(y[test], held.predict(test), sample_weight=weight[test])
             return float(right)
@@ -398,82 +399,6 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.best_score_ = float(mean[self.best_index_])
         self.best_params_ = params[self.best_index_]
         self.n_splits_ = flat.shape[1]
-
-
-class _Folds:
-    """Which rows each fold trains on and holds out.
-
-    Attributes
-    ----------
-    n : int
-        Number of folds.
-    test : list of ndarray of int
-        Rows that each fold holds out.
-    kind : ndarray of int of shape (n_samples,)
-        Rows of one kind are trained on and held out by the same folds.
-    counts : ndarray of shape (n_kinds, n)
-        How often a fold trains on rows of a kind: 0 or 1, or more with a bootstrap.
-    """
-
-    def __init__(self, splits: list[tuple[Any, Any]], weight: NDArray[np.float64]) -> None:
-        if not splits:
-            raise ValueError("cv gives no folds; use a number such as cv=5, or a splitter.")
-        self.n = len(splits)
-        # Indices may also be masks.
-        everything = np.arange(len(weight))
-        parts = [(everything[train], everything[test]) for train, test in splits]
-        self.test = [test for _, test in parts]
-        member = np.zeros((len(weight), 2 * self.n), dtype=np.int16)
-        for k, (train, test) in enumerate(parts):
-            if not (weight[train].any() and weight[test].any()):
-                raise ValueError(
-                    f"Fold {k} of cv has no row of positive sample_weight to train on or to hold "
-                    "out; use fewer folds, or leave rows of weight zero out."
-                )
-            np.add.at(member[:, k], train, 1)
-            member[test, self.n + k] = 1
-        kinds, kind = np.unique(member, axis=0, return_inverse=True)
-        self.kind: NDArray[np.intp] = kind.ravel().astype(np.intp)
-        self.counts = kinds[:, : self.n].astype(np.float64)
-
-
-class _HeldOut(ClassifierMixin, BaseEstimator):
-    """A classifier of the rows that were held out, for a scorer: its answers are known."""
-
-    def __init__(self, classes: Any = None, decision: Any = None) -> None:
-        self.classes = classes
-        self.decision = decision
-        self.classes_ = classes
-
-    def fit(self, X: Any, y: Any) -> _HeldOut:
-        """Return itself; there is nothing to fit."""
-        return self
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the decision values of the rows that were held out."""
-        values: NDArray[np.float64] = self.decision
-        return values
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the labels that follow from them."""
-        scores = self.decision
-        winner = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winner]
-        return labels
-
-
-def _problems(points: Points, Cs: NDArray[np.float64], folds: _Folds, threads: int) -> Problems:
-    """Return the problems of all values of C and all folds, classes running fastest."""
-    n_machines = len(Cs) * folds.n
-    return Problems(
-        points.code,
-        np.tile(points.table, n_machines),
-        points.weight,
-        np.repeat(Cs, folds.n * points.n_problems),
-        folds.kind[points.number].astype(np.int32),
-        np.tile(np.repeat(folds.counts, points.n_problems, axis=1), len(Cs)),
-        threads,
-    )
 
 
 def _share(max_time: float | None, begun: float, parts: int) -> float | None:
