@@ -19,7 +19,7 @@ ESTIMATORS = [
     MarginClassifier(),
     MarginClassifier(engine="span"),
     MarginClassifier(engine="span", vectors="random", max_vectors=20, kernel="linear"),
-    MarginClassifier(engine="span", vectors="leverage", kernel="precomputed"),
+    MarginClassifier(engine="span", vectors="leverage"),
     MarginClassifierCV(Cs=3, cv=3),
     MarginClassifierCV(Cs=3, cv=3, kernel="linear", engine="span", vectors="random"),
     SpanMap(),
