@@ -32,7 +32,7 @@ _SEARCH_TOL = 1e-3
 
 
 class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """`MarginClassifier` with C and gamma chosen by cross-validation, in the time of a few fits.
+    """`MarginClassifier` with C and gamma chosen by cross-validation, all folds in one fit.
 
     All values of C and all folds of one kernel width are fitted together, as columns of the same
     matrix products in the span of the same vectors: each kernel value is computed once for all of
