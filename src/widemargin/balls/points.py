@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.kernels import Kernel
-from widemargin.kernels.finite import check_finite
+from widemargin.kernels.finite import check_diagonal, check_finite
 from widemargin.rows import BlockRows, weighted_moments
 from widemargin.rows.base import IndexArray
 
@@ -138,11 +138,7 @@ class _Diagonal:
         with np.errstate(over="ignore", invalid="ignore"):
             diagonal = self.kernel.diagonal(block, self.number[where])
             check_finite(self.kernel, diagonal)
-        if not (diagonal >= 0).all():
-            raise ValueError(
-                f"kernel={self.kernel.name!r} gives negative values k(x, x) on this data, which no "
-                "Mercer kernel does; use another kernel or other kernel parameters."
-            )
+        check_diagonal(self.kernel, diagonal)
         return float((diagonal + self.ridge[where]).max())
 
 

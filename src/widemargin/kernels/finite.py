@@ -1,4 +1,4 @@
-"""Kernel values that overflow."""
+"""Kernel values that no kernel should give."""
 
 from __future__ import annotations
 
@@ -19,3 +19,12 @@ def check_finite(kernel: Kernel, values: NDArray[Any]) -> None:
         f"kernel={kernel.name!r} gives infinite or undefined values on this data: scale X (for "
         "example with StandardScaler) or use smaller kernel parameters."
     )
+
+
+def check_diagonal(kernel: Kernel, diagonal: NDArray[Any]) -> None:
+    """Raise if a kernel has negative values k(x, x)."""
+    if not (diagonal >= 0).all():
+        raise ValueError(
+            f"kernel={kernel.name!r} gives negative values k(x, x) on this data, which no "
+            "Mercer kernel does; use another kernel or other kernel parameters."
+        )

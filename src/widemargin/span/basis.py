@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from widemargin.kernels import Kernel
-from widemargin.kernels.finite import check_finite
+from widemargin.kernels.finite import check_diagonal, check_finite
 from widemargin.rows.base import BlockRows, IndexArray
 from widemargin.threads import ordered_map
 
@@ -112,11 +112,7 @@ class Basis:
         if old:
             below = solve_triangular(self.factor, cross.T, lower=True, check_finite=False).T
         diagonal = np.diagonal(square)
-        if (diagonal < 0).any():
-            raise ValueError(
-                f"kernel={kernel.name!r} gives negative values k(x, x) on this data, which no "
-                "Mercer kernel does; use another kernel or other kernel parameters."
-            )
+        check_diagonal(kernel, diagonal)
         largest = float(diagonal.max(initial=0.0))
         largest = max(largest, float(np.diagonal(self.gram).max(initial=0.0)))
         remainder = square - below @ below.T

@@ -7,27 +7,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from widemargin.kernels import Kernel, make_kernel
+from widemargin.estimator import KernelEstimator
+from widemargin.kernels import Kernel
 from widemargin.kernels.bandwidth import resolve_gamma
 from widemargin.parameters import (
     check_count,
-    check_gamma,
     check_not_negative,
-    check_number,
 )
-from widemargin.rows import as_rows, distinct_rows, parse_memory, weighted_moments
+from widemargin.rows import distinct_rows, weighted_moments
 from widemargin.rows.base import BlockRows
 from widemargin.rows.distinct import Distinct
 from widemargin.span.basis import Basis, Vectors
 from widemargin.span.choice import CoreVectors, as_strategy
-from widemargin.threads import n_threads, single_threaded_blas
+from widemargin.threads import single_threaded_blas
 
 
-class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Features whose inner product is the kernel, projected onto the span of a few vectors.
 
     Every linear method becomes a kernel method behind this map. It is `Nystroem` of scikit-learn
@@ -146,20 +145,10 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least one must count.")
-        if self._precomputed() and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"kernel='precomputed' needs a square matrix of kernel values between the training "
-                f"rows, but X has shape {X.shape}; pass kernel_function(X, X)."
-            )
+        self._check_square(X)
         strategy = as_strategy(self.vectors, self.n_features_in_)
-        threads = n_threads(self.n_jobs)
+        rows = self._rows(X)
         with single_threaded_blas():
-            rows = as_rows(
-                X,
-                memory=parse_memory(self.memory),
-                threads=threads,
-                precomputed=self._precomputed(),
-            )
             distinct = distinct_rows(rows, np.zeros(X.shape[0], dtype=np.intp), weight)
             self.gamma_ = 1.0
             if not self._precomputed():
@@ -233,15 +222,8 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Features; float32 if X is, and float64 otherwise.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self, X, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, reset=False
-        )
-        rows = as_rows(
-            X,
-            memory=parse_memory(self.memory),
-            threads=n_threads(self.n_jobs),
-            precomputed=self._precomputed(),
-        )
+        X = self._checked(X)
+        rows = self._rows(X)
         features = np.empty((X.shape[0], self._n_features_out), dtype=rows.dtype)
         visit = _Features(
             self._kernel(self.gamma_), self.components_, self.normalization_.T, features
@@ -258,31 +240,13 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._precomputed()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _check_parameters(self) -> None:
         check_count("n_vectors", self.n_vectors)
-        check_gamma(self.gamma)
-        check_count("degree", self.degree)
-        check_number("coef0", self.coef0)
         check_not_negative("tol", self.tol)
-        parse_memory(self.memory)
-        self._kernel(1.0)
-
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _kernel(self, gamma: float) -> Kernel:
-        return make_kernel(
-            self.kernel,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
+        self._check_kernel()
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from widemargin.balls import Points
-from widemargin.kernels import Kernel, make_kernel
+from widemargin.estimator import KernelEstimator
 from widemargin.kernels.bandwidth import resolve_gamma
 from widemargin.loop import Result
 from widemargin.machines import Machines
 from widemargin.parameters import (
     check_count,
-    check_gamma,
     check_not_negative,
     check_number,
     check_positive,
@@ -33,22 +32,15 @@ from widemargin.rows.base import IndexArray
 from widemargin.threads import n_threads, single_threaded_blas
 
 
-class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC):
+class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator, ABC):
     """Base of the kernel classifiers: a subclass says how the machine is found."""
 
     C: float
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    kernel_params: Any
     tol: float
     max_iter: int
     max_time: float | None
-    memory: int | str
     class_weight: Any
     warm_start: bool
-    n_jobs: int | None
     random_state: Any
     verbose: int
 
@@ -112,15 +104,8 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
             Positive for the second class, or largest for the predicted one.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self, X, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, reset=False
-        )
-        rows = as_rows(
-            X,
-            memory=parse_memory(self.memory),
-            threads=n_threads(self.n_jobs),
-            precomputed=self._precomputed(),
-        )
+        X = self._checked(X)
+        rows = self._rows(X)
         dense = self._dense_vectors()
         coef = np.ascontiguousarray(self.dual_coef_.T)
         machines = Machines(
@@ -149,44 +134,19 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
             Labels.
         """
         scores = self.decision_function(X)
-        winner = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winner]
-        return labels
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._precomputed()
-        return tags
+        return winners(self.classes_, scores)
 
     # The steps of `fit`.
 
     def _check_parameters(self) -> None:
         check_positive("C", self.C)
-        check_gamma(self.gamma)
-        check_count("degree", self.degree)
-        check_number("coef0", self.coef0)
+        self._check_kernel()
         check_not_negative("tol", self.tol)
         check_count("max_iter", self.max_iter)
         if self.max_time is not None:
             check_positive("max_time", self.max_time)
-        parse_memory(self.memory)
         if not isinstance(self.verbose, bool):
             check_number("verbose", self.verbose)
-        self._kernel(1.0)
-
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _kernel(self, gamma: float) -> Kernel:
-        return make_kernel(
-            self.kernel,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
 
     def _points(
         self,
@@ -200,11 +160,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
 
         Equal rows are merged unless their numbers in `apart` differ.
         """
-        if self._precomputed() and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"kernel='precomputed' needs a square matrix of kernel values between the training "
-                f"rows, but X has shape {X.shape}; pass kernel_function(X, X)."
-            )
+        self._check_square(X)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         code = self._encode(y, weight)
@@ -319,6 +275,13 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator, ABC
         vectors: Any = self.support_vectors_
         dense: NDArray[Any] = vectors.toarray() if sparse.issparse(vectors) else vectors
         return dense
+
+
+def winners(classes: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels that decision values speak for: their sign, or their argmax."""
+    place = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+    labels: NDArray[Any] = classes[place]
+    return labels
 
 
 def one_vs_rest(n_classes: int) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from widemargin.balls import Points
 from widemargin.span import Problems
+from widemargin.svm.base import winners
 
 
 class Folds:
@@ -68,10 +69,7 @@ class HeldOut(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels that follow from them."""
-        scores = self.decision
-        winner = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[winner]
-        return labels
+        return winners(self.classes_, self.decision)
 
 
 def fold_problems(points: Points, Cs: NDArray[np.float64], folds: Folds, threads: int) -> Problems:

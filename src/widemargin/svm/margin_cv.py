@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score, check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from widemargin.balls import Points
+from widemargin.estimator import KernelEstimator
 from widemargin.loop import Limits, run
 from widemargin.parameters import check_count, check_gamma, check_positive
 from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
@@ -31,7 +33,7 @@ _SCORES_SHARE = 0.25
 _SEARCH_TOL = 1e-3
 
 
-class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
     """`MarginClassifier` with C and gamma chosen by cross-validation, all folds in one fit.
 
     All values of C and all folds of one kernel width are fitted together, as columns of the same
@@ -265,24 +267,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         X = self._checked(X)
         return self.best_estimator_.predict(X)
 
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags
-
     # The steps of `fit`.
-
-    def _checked(self, X: Any) -> Any:
-        return validate_data(
-            self, X, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, reset=False
-        )
 
     def _encode_check(self, X: Any, y: NDArray[Any], weight: NDArray[np.float64]) -> None:
         """Raise what a fit would raise about labels, before any work is done."""
-        from sklearn.utils.multiclass import check_classification_targets
-
         check_classification_targets(y)
         self._machine(1.0, "scale")._encode(y, weight)
 
