@@ -12,7 +12,14 @@ import pytest
 from tests.reference import balls as reference
 from tests.reference import kernels as plain_kernels
 from tests.reference import svm
-from widemargin.balls import CoreSet, Directions, FixedRadiusBall, MinimumBall, Points, joining
+from widemargin.balls import (
+    CoreSet,
+    FixedRadiusBall,
+    MinimumBall,
+    Points,
+    joining,
+    multipliers,
+)
 from widemargin.balls.core import CoreProblem
 from widemargin.kernels import make_kernel
 from widemargin.loop import Limits, run
@@ -32,6 +39,8 @@ class Problem:
     K: np.ndarray
     Q: np.ndarray
     P: np.ndarray | None
+    # The directions: vectors, and the coefficients of each direction.
+    directions: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def eta(self) -> float:
@@ -83,7 +92,7 @@ def problem(seed: int, directions: int = 0, kernel: str | None = None, n: int | 
         top = basis[:, -rank:] / np.sqrt(values[-rank:])
         rotation = np.linalg.qr(rng.normal(size=(rank, rank)))[0]
         coef = rotation @ top.T
-        given = Directions(vectors, coef[None])
+        given = vectors, coef
         P = plain(X, vectors) @ coef.T
     points = Points(
         as_rows(X, memory=10**8, threads=1),
@@ -93,10 +102,10 @@ def problem(seed: int, directions: int = 0, kernel: str | None = None, n: int | 
         weight,
         C,
         np.arange(size),
-        given,
+        None if P is None else P[None],
     )
     K = plain(X, X)
-    return Problem(points, y, K, svm.signed_kernel(K, y, C, weight), P)
+    return Problem(points, y, K, svm.signed_kernel(K, y, C, weight), P, given)
 
 
 @cache
@@ -424,15 +433,17 @@ def test_the_machine_is_orthogonal_to_given_directions_and_the_best_such(name, g
         p = problem(seed, s)
         solver, result = solved(p.points, METHODS[name], growth=grow, tol=1e-8)
         assert result.converged
-        machines = solver.machines(result.state)[0]
-        given = p.points.directions
-        values = plain_block(p, given.vectors, machines.vectors)
-        normal = given.coef[0] @ values @ machines.coef[:, 0]
+        machines, core, beta = solver.machines(result.state)
+        gamma = multipliers(p.points, core, beta)[0]
+        vectors, coef = p.directions
+        values = plain_block(p, vectors, machines.vectors) @ machines.coef[:, 0]
+        normal = coef @ (values + plain_block(p, vectors, vectors) @ coef.T @ gamma)
         assert np.abs(normal).max() <= 1e-8
         assert result.certificate.dual == pytest.approx(exact_value(seed, s), rel=1e-7)
         alpha = alpha_of(result.state, len(p.y))
         # f of the machine as handed out is that of the deflated problem
         f = plain_block(p, p.points.rows.X, machines.vectors) @ machines.coef + machines.intercept
+        f += (p.P @ gamma)[:, None]
         ridge = 1.0 / (2.0 * p.points.C * p.points.weight)
         np.testing.assert_allclose(p.y * f[:, 0] + ridge * alpha, p.deflated @ alpha, atol=1e-7)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from widemargin.kernels import Kernel, make_kernel
@@ -23,6 +25,7 @@ class KernelEstimator(BaseEstimator):
     kernel_params: Any
     memory: int | str
     n_jobs: int | None
+    random_state: Any
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
@@ -64,6 +67,11 @@ class KernelEstimator(BaseEstimator):
             threads=n_threads(self.n_jobs),
             precomputed=self._precomputed(),
         )
+
+    def _rng(self) -> np.random.Generator:
+        """Return a generator that `random_state` decides."""
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        return np.random.default_rng(seed)
 
     def _check_square(self, X: Any) -> None:
         if self._precomputed() and X.shape[0] != X.shape[1]:

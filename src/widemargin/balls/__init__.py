@@ -5,17 +5,17 @@ the smallest ball around those, ``fixed_radius`` a ball of given radius that nee
 """
 
 from widemargin.balls.fixed_radius import FixedRadiusBall
-from widemargin.balls.growth import CoreSet, rounding
+from widemargin.balls.growth import CoreSet, multipliers, rounding
 from widemargin.balls.minimum import MinimumBall
-from widemargin.balls.points import Directions, Points
+from widemargin.balls.points import Points
 from widemargin.balls.state import CoreState
 
 __all__ = [
     "CoreSet",
     "CoreState",
-    "Directions",
     "FixedRadiusBall",
     "MinimumBall",
     "Points",
+    "multipliers",
     "rounding",
 ]

@@ -146,7 +146,7 @@ class CoreSet(Generic[State]):
 
     def certificate(self, state: CoreState[State]) -> Certificate:
         """Return primal, dual and ball of all problems together."""
-        primal, dual = self._objectives(state)
+        primal, dual = self.objectives(state)
         # The sums' gap, and the rounding of the problems in the shares that they have in it.
         gap = float((self._gaps(state) * primal).sum() / max(primal.sum(), np.finfo(float).tiny))
         eps = [
@@ -186,7 +186,10 @@ class CoreSet(Generic[State]):
         return state if state.look.full else self._seen_in_full(state)
 
     def machines(self, state: CoreState[State]) -> tuple[Machines, IndexArray, Vector]:
-        """Return the decision functions, the rows that are their vectors, and dual coefficients."""
+        """Return the decision functions, the rows that are their vectors, and dual coefficients.
+
+        Where there are directions U, their part Uγ of w is not in them: see `multipliers`.
+        """
         return self._machines(state.core, state.member, state.balls)
 
     def _carried(
@@ -255,16 +258,17 @@ class CoreSet(Generic[State]):
         index: IndexArray | None,
     ) -> tuple[Look, int]:
         """Look at rows (all if index is None) with the machines of `balls`."""
-        machines, _, _ = self._machines(core, member, balls)
+        machines, used, beta = self._machines(core, member, balls)
+        gamma = multipliers(self.points, used, beta)
         threshold = np.array([ball.threshold for ball in balls])
-        return look_at(self.points, machines, core, member, threshold, index)
+        return look_at(self.points, machines, gamma, core, member, threshold, index)
 
     # Problems, machines, and what is known of them.
 
     def _problems(self, core: IndexArray, member: NDArray[np.bool_]) -> list[CoreProblem]:
         K = self.matrix.values(len(core))
         ridge = self.points.ridge[core]
-        projections = self.points.projections(core)
+        projections = self.points.projections
         problems = []
         for p in range(self.points.n_problems):
             sign = self.points.sign(p, core)
@@ -272,7 +276,7 @@ class CoreSet(Generic[State]):
             values: NDArray[Any] = K if own.all() else K[np.ix_(own, own)]
             projection = None
             if projections is not None:
-                projection = projections[p][own]
+                projection = projections[p, core[own]]
                 values = values[:, : len(values)] - projection @ projection.T
             problems.append(CoreProblem(values, sign[own], ridge[own], self.points.eta, projection))
         return problems
@@ -288,19 +292,12 @@ class CoreSet(Generic[State]):
         beta = alpha[:, used].T * signs
         intercept = beta.sum(axis=0)
         vectors = self.points.rows.take(core[used])
-        coef = beta
-        projections = self.points.projections(core[used])
-        if projections is not None and self.points.directions is not None:
-            # w = Σ β φ + Σ γ u with γ = −Σ β_i p_i: the directions' vectors join the machine's.
-            gamma = -np.einsum("ip,piq->pq", beta, projections)
-            extra = np.einsum("pq,pqj->jp", gamma, self.points.directions.coef)
-            coef = np.concatenate([beta, extra])
-            vectors = np.concatenate([vectors, self.points.directions.vectors])
         at_a_time = self.points.rows.vectors_at_a_time
-        machines = Machines(self.points.kernel, vectors, coef, intercept, self.dtype, at_a_time)
+        machines = Machines(self.points.kernel, vectors, beta, intercept, self.dtype, at_a_time)
         return machines, core[used], beta
 
-    def _objectives(self, state: CoreState[State]) -> tuple[Vector, Vector]:
+    def objectives(self, state: CoreState[State]) -> tuple[Vector, Vector]:
+        """Return the primal, as far as the look showed, and the dual value of each problem."""
         norm2 = np.array([ball.norm2 for ball in state.balls])
         dual = np.array([ball.dual for ball in state.balls])
         return 0.5 * norm2 + state.look.loss, dual
@@ -324,7 +321,7 @@ class CoreSet(Generic[State]):
 
     def _gaps(self, state: CoreState[State]) -> Vector:
         """Return the relative gap of each problem, with what rounding may hide of it."""
-        primal, dual = self._objectives(state)
+        primal, dual = self.objectives(state)
         return np.array(
             [
                 relative_gap(float(high), float(low))
@@ -332,6 +329,29 @@ class CoreSet(Generic[State]):
                 for high, low, ball in zip(primal, dual, state.balls, strict=True)
             ]
         )
+
+
+def multipliers(points: Points, index: IndexArray, beta: Vector) -> NDArray[np.float64] | None:
+    """Return γ = −UᵀΦβ of each problem, (8) of MMDA-CVM: w = Φβ + Uγ is orthogonal to U.
+
+    Parameters
+    ----------
+    points : Points
+        The rows, and their projections onto U.
+    index : ndarray of int of shape (m,)
+        Rows of an expansion.
+    beta : ndarray of shape (m, n_problems)
+        Their coefficients, with labels.
+
+    Returns
+    -------
+    ndarray of shape (n_problems, n_directions) or None
+        γ, or None if there are no directions.
+    """
+    if points.projections is None:
+        return None
+    gamma: NDArray[np.float64] = -np.einsum("ip,piq->pq", beta, points.projections[:, index])
+    return gamma
 
 
 def rounding(dtype: DTypeLike, points: Points, norm: float) -> float:

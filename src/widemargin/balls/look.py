@@ -44,6 +44,7 @@ class Look:
 def look_at(
     points: Points,
     machines: Machines,
+    gamma: NDArray[np.float64] | None,
     core: IndexArray,
     member: NDArray[np.bool_],
     threshold: Vector,
@@ -57,6 +58,8 @@ def look_at(
         All rows.
     machines : Machines
         The balls' decision functions.
+    gamma : ndarray of shape (n_problems, n_directions) or None
+        What is to be added of the directions.
     core, member : ndarray
         The core rows, and in which problems' core sets they are.
     threshold : ndarray of shape (n_problems,)
@@ -71,7 +74,7 @@ def look_at(
     n_kernel : int
         Kernel evaluations.
     """
-    visit = MarginScan(machines, points, index, core, member, threshold, _KEEP)
+    visit = MarginScan(machines, gamma, points, index, core, member, threshold, _KEEP)
     blocks = list(points.rows.scan(visit, index, width=machines.width))
     n_rows = points.n if index is None else len(index)
     return _collected(blocks, index is None, points.n / n_rows), n_rows * len(machines.vectors)
@@ -98,6 +101,8 @@ class MarginScan:
     ----------
     machines : Machines
         The decision functions.
+    gamma : ndarray of shape (n_problems, n_directions) or None
+        What is to be added of the directions.
     points : Points
         Labels and weights.
     row : ndarray of int or None
@@ -113,6 +118,7 @@ class MarginScan:
     """
 
     machines: Machines
+    gamma: NDArray[np.float64] | None
     points: Points
     row: IndexArray | None
     core: IndexArray
@@ -124,7 +130,11 @@ class MarginScan:
         """Return losses, the worst residuals and the candidates of a block."""
         number = np.arange(where.start, where.stop) if self.row is None else self.row[where]
         sign = self.points.table[self.points.code[number]]
-        residual = 1.0 - sign * self.machines(block, where)
+        decision = self.machines(block, where)
+        projections = self.points.projections
+        if self.gamma is not None and projections is not None:
+            decision += np.einsum("piq,pq->ip", projections[:, number], self.gamma)
+        residual = 1.0 - sign * decision
         slack = np.maximum(0.0, residual)
         loss = self.points.C * (self.points.weight[number] @ (slack * slack))
         self._hide_core(residual, number)

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from widemargin.kernels import Kernel
 from widemargin.kernels.finite import check_diagonal, check_finite
@@ -27,22 +27,6 @@ from widemargin.rows import BlockRows, weighted_moments
 from widemargin.rows.base import IndexArray
 
 Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Directions:
-    """Unit directions u_q = Σ_j coef[p, q, j] φ(vectors_j), orthonormal for each problem p.
-
-    Attributes
-    ----------
-    vectors : ndarray of shape (k, n_features)
-        Expansion vectors that all directions share.
-    coef : ndarray of shape (n_problems, n_directions, k)
-        Their coefficients.
-    """
-
-    vectors: NDArray[Any]
-    coef: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -65,8 +49,9 @@ class Points:
         As in ``LinearSVC(loss="squared_hinge")``.
     number : ndarray of int of shape (n,)
         The rows' numbers in the user's data (columns of a precomputed kernel).
-    directions : Directions or None
-        What the centres must be orthogonal to.
+    projections : ndarray of shape (n_problems, n, n_directions) or None
+        p_i = Uᵀφ(x_i) of every row, for the orthonormal directions U of each problem that its
+        centre must be orthogonal to.
     place : ndarray of int or None
         Which of the rows each row of the user's data is; −1 for rows that are left out.
     """
@@ -78,7 +63,7 @@ class Points:
     weight: Vector
     C: float
     number: IndexArray
-    directions: Directions | None = None
+    projections: NDArray[np.float64] | None = None
     place: IndexArray | None = None
 
     @property
@@ -116,15 +101,6 @@ class Points:
         spread = float(weighted_moments(self.rows, self.weight).variance.sum())
         return self.kernel.roundoff(spread)
 
-    def projections(self, index: IndexArray) -> NDArray[np.float64] | None:
-        """Return p_i = Uᵀφ(x_i) of a few rows, of shape (n_problems, len(index), n_directions)."""
-        if self.directions is None:
-            return None
-        visit = KernelBlocks(self.kernel, self.directions.vectors, np.float64)
-        values = np.concatenate(list(self.rows.scan(visit, index)))
-        projections: NDArray[np.float64] = np.einsum("ij,pqj->piq", values, self.directions.coef)
-        return projections
-
 
 @dataclass(frozen=True)
 class _Diagonal:
@@ -140,18 +116,3 @@ class _Diagonal:
             check_finite(self.kernel, diagonal)
         check_diagonal(self.kernel, diagonal)
         return float((diagonal + self.ridge[where]).max())
-
-
-@dataclass(frozen=True)
-class KernelBlocks:
-    """Visitor: k(block, vectors)."""
-
-    kernel: Kernel
-    vectors: NDArray[Any]
-    dtype: DTypeLike
-
-    def __call__(self, block: Any, where: slice) -> NDArray[Any]:
-        """Return the values of a block."""
-        values = np.empty((block.shape[0], len(self.vectors)), dtype=self.dtype)
-        self.kernel.block(block, self.vectors, out=values)
-        return values

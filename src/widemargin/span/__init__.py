@@ -8,10 +8,12 @@ from widemargin.span.choice import (
     KMeansVectors,
     LeverageVectors,
     RandomVectors,
+    Strategy,
     as_strategy,
 )
 from widemargin.span.newton import SpanFit
 from widemargin.span.problems import Problems
+from widemargin.span.sizes import span_fit
 from widemargin.span.state import Earlier, SpanState
 
 __all__ = [
@@ -26,6 +28,8 @@ __all__ = [
     "RandomVectors",
     "SpanFit",
     "SpanState",
+    "Strategy",
     "Vectors",
     "as_strategy",
+    "span_fit",
 ]

@@ -54,6 +54,8 @@ class Descent:
         Whether lower bounds on the optima are wanted.
     directions : ndarray of shape (n_problems, n_directions, r), default=None
         Coefficients of unit vectors in the span that each w must be orthogonal to.
+    shared : Descent, default=None
+        Another one, whose vectors, kernel values and order of the rows are used.
     """
 
     def __init__(
@@ -67,18 +69,23 @@ class Descent:
         width: int,
         bounds: bool,
         directions: NDArray[np.float64] | None = None,
+        shared: Descent | None = None,
     ) -> None:
         self.kernel = kernel
         self.problems = problems
         self.dtype = np.dtype(dtype)
         self.directions = directions
         self.bounds = bounds
-        self.values = KernelValues(rows, kernel, dtype, room, width, problems.n_problems)
+        if shared is None:
+            self.values = KernelValues(rows, kernel, dtype, room, width, problems.n_problems)
+            self.basis = Basis.empty()
+        else:
+            self.values, self.basis = shared.values, shared.basis
         self.curvature = Curvature(problems, self.values, room // 2)
-        self.basis = Basis.empty()
         self.scores: Scores = np.zeros((problems.n, problems.n_problems), dtype=dtype)
         # Whose scores they are; None in the middle of a step, which may be interrupted.
         self.scores_of: Matrix | None = None
+        self._forget_directions()
         self.forget_steps()
 
     def extend(self, basis: Basis) -> None:
@@ -86,7 +93,13 @@ class Descent:
         self.values.add(basis.vectors.values[self.basis.size :])
         self.basis = basis
         self.curvature.forget()
+        self._forget_directions()
         self.forget_steps()
+
+    def _forget_directions(self) -> None:
+        self._kept_normals: dict[int, Matrix] = {}
+        self._kept_tilted: dict[int, Matrix] = {}
+        self._kept_units: dict[int, Matrix] = {}
 
     def forget_steps(self) -> None:
         """Begin anew with directions and bounds: what is minimised has changed."""
@@ -179,6 +192,14 @@ class Descent:
         check_finite(self.kernel, pull)
         return pull, sums
 
+    def moments(self, beta: Matrix) -> Matrix:
+        """Return Σ_i s_i k_z(x_i) f(x_i) over all rows for functions f = Σ β k(z, ·)."""
+        visit = _Moments(beta.astype(self.dtype), self.problems.weight)
+        total = np.zeros_like(beta)
+        for partial in self.values.scan(visit, 0, self.problems.n):
+            total += partial
+        return total
+
     # A step.
 
     def descend(self, state: SpanState, live: IndexArray) -> SpanState:
@@ -220,6 +241,7 @@ class Descent:
         """Return the state with Newton matrices formed at it."""
         scores = self.scores[: state.n_rows]
         self.curvature.form(self.basis, scores, live, bool(state.beta.any()))
+        self._kept_tilted = {}
         self._conjugate = None
         return replace(state, newton=self._newton(state.gradient, live))
 
@@ -295,16 +317,35 @@ class Descent:
         newton[:, live] = self.curvature.solve(gradient[:, live], live)
         if self.directions is not None:
             for p in live:
-                normal = self._normals(p)
-                tilted = self.curvature.solve(normal, np.full(normal.shape[1], p))
+                normal, tilted = self._normals(int(p)), self._tilted(int(p))
                 newton[:, p] -= tilted @ np.linalg.solve(normal.T @ tilted, normal.T @ newton[:, p])
         return newton
 
+    # Directions that coefficients must be orthogonal to: what follows from them is kept, for it
+    # takes matrices as large as the span.
+
     def _normals(self, problem: int) -> Matrix:
-        """Return K_z v of the directions v that a problem's coefficients must be orthogonal to."""
-        assert self.directions is not None
-        coefficients = self.directions[problem].T
-        return self._metric(np.vstack([coefficients, np.zeros(coefficients.shape[1])]))
+        """Return K_z v of the directions v of a problem."""
+        if problem not in self._kept_normals:
+            assert self.directions is not None
+            coefficients = self.directions[problem].T
+            nothing = np.zeros(coefficients.shape[1])
+            self._kept_normals[problem] = self._metric(np.vstack([coefficients, nothing]))
+        return self._kept_normals[problem]
+
+    def _tilted(self, problem: int) -> Matrix:
+        """Return M⁻¹ K_z v, M being the Newton matrix."""
+        if problem not in self._kept_tilted:
+            normal = self._normals(problem)
+            columns = np.full(normal.shape[1], problem)
+            self._kept_tilted[problem] = self.curvature.solve(normal, columns)
+        return self._kept_tilted[problem]
+
+    def _units(self, problem: int) -> Matrix:
+        """Return the directions of a problem in an orthonormal basis."""
+        if problem not in self._kept_units:
+            self._kept_units[problem] = self.basis.whitened(self._normals(problem)[:-1])
+        return self._kept_units[problem]
 
     def _whitened(self, pull: Matrix, live: IndexArray) -> Matrix:
         """Return Σ α y φ_z(x) in an orthonormal basis, without its part along the directions."""
@@ -313,7 +354,7 @@ class Descent:
         whitened[-1] = pull[-1]
         if self.directions is not None:
             for j, p in enumerate(live):
-                unit = self.basis.factor.T @ self.directions[p].T
+                unit = self._units(int(p))
                 whitened[:-1, j] -= unit @ (unit.T @ whitened[:-1, j])
         return whitened
 
@@ -351,3 +392,20 @@ class _Slopes:
             self.scores[where.start : where.stop, self.live] += moved
         A, sums = self.problems.slopes(self.scores, where, self.live, self.mixture)
         return np.concatenate([piece.T @ A for piece in values]), sums
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Visitor: Σ_i s_i k_z(x_i) f(x_i) of a block, for functions without a bias."""
+
+    beta: Values
+    weight: Vector
+
+    def __call__(self, values: list[Values], where: slice) -> Any:
+        weighted = np.zeros((where.stop - where.start, self.beta.shape[1]), dtype=self.beta.dtype)
+        column = 0
+        for piece in values:
+            weighted += piece @ self.beta[column : column + piece.shape[1]]
+            column += piece.shape[1]
+        weighted *= self.weight[where].astype(self.beta.dtype)[:, None]
+        return np.concatenate([piece.T @ weighted for piece in values])

@@ -8,22 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from widemargin.estimator import KernelEstimator
 from widemargin.kernels import Kernel
 from widemargin.kernels.bandwidth import resolve_gamma
-from widemargin.parameters import (
-    check_count,
-    check_not_negative,
-)
+from widemargin.labelled import encoded, one_vs_rest
+from widemargin.loop import Limits, run
+from widemargin.parameters import check_count, check_not_negative
 from widemargin.rows import distinct_rows, weighted_moments
 from widemargin.rows.base import BlockRows
 from widemargin.rows.distinct import Distinct
 from widemargin.span.basis import Basis, Vectors
 from widemargin.span.choice import CoreVectors, as_strategy
+from widemargin.span.problems import Problems
+from widemargin.span.sizes import span_fit
 from widemargin.threads import single_threaded_blas
+
+# Relative gap of the machine whose vectors are "core": where its margin lies, roughly.
+_CORE_TOL = 1e-2
 
 
 class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -39,7 +44,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         Vectors at the most.
     vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
         Where they come from: centres of k-means, random rows, rows by their distance from the span
-        of the others, rows near the margin of a `MarginClassifier` (needs `y`), an array of
+        of the others, rows near the margin of a machine (needs `y`), an array of
         vectors, or an object of ``widemargin.span``.
     kernel : str, callable or Kernel, default="rbf"
         As in `MarginClassifier`.
@@ -156,13 +161,11 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
                 self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
             kernel = self._kernel(self.gamma_)
             if isinstance(strategy, CoreVectors):
-                distinct = self._core_rows(rows, X, y, sample_weight)
+                distinct = self._core_rows(rows, kernel, y, weight)
                 every = np.arange(len(distinct.index))
                 vectors = Vectors(distinct.rows.take(every), every)
             else:
-                seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-                rng = np.random.default_rng(seed)
-                choice = strategy.begin(distinct.rows, kernel, distinct.weight, rng)
+                choice = strategy.begin(distinct.rows, kernel, distinct.weight, self._rng())
                 vectors = choice.draw(self.n_vectors, None)
             self._fit_basis(distinct, kernel, vectors)
         return self
@@ -179,30 +182,36 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         self.component_indices_ = None if index is None else distinct.index[index]
         self.normalization_ = basis.whitened(np.eye(basis.size))
 
-    def _core_rows(self, rows: BlockRows, X: Any, y: Any, sample_weight: Any) -> Distinct:
+    def _core_rows(
+        self, rows: BlockRows, kernel: Kernel, y: Any, weight: NDArray[np.float64]
+    ) -> Distinct:
         """Return the rows that are vectors of a machine fitted to the labels."""
-        from widemargin.svm.margin import MarginClassifier
-
         if y is None:
             raise ValueError(
                 "vectors='core' chooses rows near a margin and needs labels: pass y, or use "
                 "vectors='kmeans'."
             )
-        machine = MarginClassifier(
-            kernel=self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            engine="span",
-            max_vectors=self.n_vectors,
-            tol=1e-2,
-            memory=self.memory,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        ).fit(X, y, sample_weight)
-        support = machine.support_
-        assert support is not None
+        labels = column_or_1d(y)
+        check_consistent_length(rows.X, labels)
+        check_classification_targets(labels)
+        classes, code = encoded(labels, weight)
+        points = distinct_rows(rows, code, weight)
+        table = one_vs_rest(len(classes))
+        problems = Problems.of(code[points.index], table, points.weight, 1.0, rows.threads)
+        solver = span_fit(
+            points.rows,
+            kernel,
+            problems,
+            CoreVectors(),
+            limit=self.n_vectors,
+            tol=_CORE_TOL,
+            memory=rows.memory,
+            rng=self._rng(),
+        )
+        run(solver, Limits())
+        index = solver.basis.vectors.index
+        assert index is not None
+        support = points.index[index]
         # In an order that does not depend on that of the rows.
         label = np.zeros(len(support), dtype=np.intp)
         chosen = distinct_rows(rows.subset(support), label, np.ones(len(support)))

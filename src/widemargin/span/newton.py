@@ -100,6 +100,8 @@ class SpanFit:
         the basis of the vectors that `choice` gives, in its order.
     earlier : Earlier, default=None
         Where to start.
+    shared : SpanFit, default=None
+        A finished fit of the same rows, on whose vectors and kernel values this one is to be made.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class SpanFit:
         bounds: bool = True,
         directions: NDArray[np.float64] | None = None,
         earlier: Earlier | None = None,
+        shared: SpanFit | None = None,
     ) -> None:
         self.rows = rows
         self.kernel = kernel
@@ -128,9 +131,13 @@ class SpanFit:
         self.bounds = bounds
         self.directions = directions
         self.earlier = earlier
-        self.descent = self._descent(problems, dtype)
+        self.shared = shared
         # The row that is in each place: rows change places at the end.
         self.order: IndexArray = np.arange(rows.shape[0])
+        if shared is not None:
+            self.order = shared.order.copy()
+            problems = problems.in_order(self.order)
+        self.descent = self._descent(problems, dtype, None if shared is None else shared.descent)
         kinds = np.vstack([problems.C, problems.counts])
         _, machine = np.unique(kinds, axis=1, return_inverse=True)
         self._machines = [np.flatnonzero(machine.ravel() == m) for m in range(machine.max() + 1)]
@@ -154,9 +161,10 @@ class SpanFit:
         """Return the zero function on the first vectors and rows, or an earlier solution."""
         if self.earlier is not None and self.choice.adopt(self.earlier.index):
             return self._from_earlier(self.earlier)
-        whole = not self.choice.nested or self.directions is not None
-        first = self.max_vectors if whole else min(self.max_vectors, FIRST_VECTORS)
-        self.descent.extend(self._basis_with(self.choice.draw(first, None)))
+        if self.shared is None:
+            whole = not self.choice.nested or self.directions is not None
+            first = self.max_vectors if whole else min(self.max_vectors, FIRST_VECTORS)
+            self.descent.extend(self._basis_with(self.choice.draw(first, None)))
         beta = np.zeros((self.basis.size + 1, self._problems.n_problems))
         self.descent.scores_of = beta
         return self.descent.look(beta, self._rows_after(0))
@@ -222,6 +230,8 @@ class SpanFit:
             return state
         if state.rounding is None:
             state = replace(state, rounding=self._rounding(state))
+        if self.directions is not None:
+            return state
         place = np.argsort(self.order)
         bound = full_dual(self.rows, self.kernel, self.basis, self._problems, place)
         return replace(state, full_dual=bound)
@@ -313,7 +323,9 @@ class SpanFit:
 
     # Levels.
 
-    def _descent(self, problems: Problems, dtype: DTypeLike) -> Descent:
+    def _descent(
+        self, problems: Problems, dtype: DTypeLike, shared: Descent | None = None
+    ) -> Descent:
         return Descent(
             self.rows,
             self.kernel,
@@ -323,6 +335,42 @@ class SpanFit:
             width=self.max_vectors,
             bounds=self.bounds,
             directions=self.directions,
+            shared=shared,
+        )
+
+    def again(
+        self, problems: Problems, directions: NDArray[np.float64] | None, tol: float
+    ) -> SpanFit:
+        """Return the solver of other problems of these rows, on the vectors of this one.
+
+        Parameters
+        ----------
+        problems : Problems
+            What is to be fitted, rows in their first order.
+        directions : ndarray of shape (n_problems, n_directions, r) or None
+            Coefficients of unit vectors in the span that each w must be orthogonal to.
+        tol : float
+            Relative duality gap.
+
+        Returns
+        -------
+        SpanFit
+            A solver for ``loop.run``. This one must not go on beside it: rows may change places.
+        """
+        return SpanFit(
+            self.rows,
+            self.kernel,
+            problems,
+            self.choice,
+            tol=tol,
+            # No more than are drawn.
+            max_vectors=self.choice.drawn,
+            grow=False,
+            dtype=self.descent.dtype,
+            room=self.room,
+            bounds=self.bounds,
+            directions=directions,
+            shared=self,
         )
 
     def _basis_with(self, vectors: Vectors) -> Basis:

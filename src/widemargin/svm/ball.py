@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.utils import check_random_state
 
 from widemargin.balls import CoreSet, Points, rounding
 from widemargin.balls.core import BallMethod
@@ -84,7 +83,6 @@ class BallClassifier(KernelClassifier):
                 f"{name} leaves room for {capacity} vectors, but {least} classes need one each; "
                 "raise it."
             )
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         return CoreSet(
             points,
             self._ball(),
@@ -94,7 +92,7 @@ class BallClassifier(KernelClassifier):
             capacity=capacity,
             capacity_name=name,
             dtype=dtype,
-            rng=np.random.default_rng(seed),
+            rng=self._rng(),
             threads=threads,
             first=None if start is None else start.rows,
             first_alpha=None if start is None else start.alpha,

@@ -1,4 +1,4 @@
-"""What the kernel classifiers share: input, labels and weights, the fit, the decision function."""
+"""What the kernel classifiers share: the fit, the decision function, warm starts."""
 
 from __future__ import annotations
 
@@ -11,38 +11,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from widemargin.balls import Points
-from widemargin.estimator import KernelEstimator
-from widemargin.kernels.bandwidth import resolve_gamma
+from widemargin.labelled import LabelledEstimator
 from widemargin.loop import Result
 from widemargin.machines import Machines
-from widemargin.parameters import (
-    check_count,
-    check_not_negative,
-    check_number,
-    check_positive,
-)
 from widemargin.progress import CallbackSupportMixin, Report, reporting, with_callbacks
-from widemargin.rows import as_rows, distinct_rows, parse_memory, weighted_moments
 from widemargin.rows.base import IndexArray
 from widemargin.threads import n_threads, single_threaded_blas
 
 
-class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator, ABC):
+class KernelClassifier(CallbackSupportMixin, ClassifierMixin, LabelledEstimator, ABC):
     """Base of the kernel classifiers: a subclass says how the machine is found."""
 
-    C: float
-    tol: float
-    max_iter: int
-    max_time: float | None
-    class_weight: Any
     warm_start: bool
     random_state: Any
-    verbose: int
 
     @abstractmethod
     def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
@@ -138,93 +122,6 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator, A
 
     # The steps of `fit`.
 
-    def _check_parameters(self) -> None:
-        check_positive("C", self.C)
-        self._check_kernel()
-        check_not_negative("tol", self.tol)
-        check_count("max_iter", self.max_iter)
-        if self.max_time is not None:
-            check_positive("max_time", self.max_time)
-        if not isinstance(self.verbose, bool):
-            check_number("verbose", self.verbose)
-
-    def _points(
-        self,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: Any,
-        threads: int,
-        apart: NDArray[np.intp] | None = None,
-    ) -> Points:
-        """State the problem: distinct rows, their classes, weights and kernel.
-
-        Equal rows are merged unless their numbers in `apart` differ.
-        """
-        self._check_square(X)
-        check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        code = self._encode(y, weight)
-        if self._precomputed():
-            self._check_symmetric(X)
-        class_weight = self._class_weight(y, weight)
-        rows = as_rows(
-            X,
-            memory=parse_memory(self.memory),
-            threads=threads,
-            precomputed=self._precomputed(),
-        )
-        key = code if apart is None else code + len(self.classes_) * apart
-        distinct = distinct_rows(rows, key, weight)
-        code = code[distinct.index]
-        self.gamma_ = 1.0
-        if not self._precomputed():
-            moments = weighted_moments(distinct.rows, distinct.weight)
-            self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
-        return Points(
-            distinct.rows,
-            self._kernel(self.gamma_),
-            code,
-            one_vs_rest(len(self.classes_)),
-            distinct.weight * class_weight[code],
-            self.C,
-            distinct.index,
-            place=distinct.place,
-        )
-
-    def _check_symmetric(self, X: Any) -> None:
-        """Raise if a kernel matrix is not symmetric, as far as its first rows show."""
-        part = X[:1000, :1000]
-        part = part.toarray() if sparse.issparse(part) else np.asarray(part, dtype=np.float64)
-        if not np.abs(part - part.T).max() <= 1e-5 * np.abs(part).max():
-            raise ValueError(
-                "kernel='precomputed' needs a symmetric matrix of kernel values, but X is not; "
-                "pass kernel_function(X, X)."
-            )
-
-    def _encode(self, y: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Set the classes and return each row's number among them."""
-        self.classes_ = np.unique(y[weight > 0])
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must hold at least two classes with positive weight, but has "
-                f"{len(self.classes_)} class; a classifier has nothing to separate."
-            )
-        code = np.searchsorted(self.classes_, y)
-        # Rows of weight zero may carry other labels; they are left out later.
-        return np.minimum(code, len(self.classes_) - 1).astype(np.intp)
-
-    def _class_weight(self, y: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        kept = weight > 0
-        factor: NDArray[np.float64] = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y[kept], sample_weight=weight[kept]
-        )
-        if not (factor > 0).all():
-            raise ValueError(
-                f"class_weight={self.class_weight!r} must be positive for every class; leave rows "
-                "out with sample_weight=0 instead."
-            )
-        return factor
-
     def _earlier_rows(self, points: Points) -> IndexArray | None:
         """Return where the vectors of an earlier fit are, if it had these classes and rows."""
         support: IndexArray | None = getattr(self, "support_", None)
@@ -282,9 +179,3 @@ def winners(classes: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
     place = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
     labels: NDArray[Any] = classes[place]
     return labels
-
-
-def one_vs_rest(n_classes: int) -> NDArray[np.float64]:
-    """Return the sign of each class (rows) in each problem (columns): one problem for two."""
-    table = 2.0 * np.eye(n_classes) - 1.0
-    return table[:, 1:] if n_classes == 2 else table

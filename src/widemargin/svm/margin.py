@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from sklearn.utils import check_random_state
+from numpy.typing import NDArray
 
 from widemargin.balls import MinimumBall, Points
 from widemargin.loop import Limits, Result, run
@@ -14,7 +13,15 @@ from widemargin.parameters import check_choice, check_count
 from widemargin.progress import Report
 from widemargin.qp import solve_margin_dual
 from widemargin.rows import parse_memory
-from widemargin.span import Earlier, Problems, SpanFit, Vectors, as_strategy
+from widemargin.span import (
+    Earlier,
+    Problems,
+    SpanFit,
+    Strategy,
+    Vectors,
+    as_strategy,
+    span_fit,
+)
 from widemargin.span.basis import kernel_matrix
 from widemargin.svm.ball import BallClassifier
 
@@ -23,15 +30,6 @@ from widemargin.svm.ball import BallClassifier
 _EXACT_ROWS, _MOST_EXACT_ROWS, _EXACT_WORK = 5000, 10_000, 2e10
 # Rows of the two samples that tell how the support grows.
 _PROBE = 250, 500
-# Kernel values that are worth keeping small: fewer are computed in float64 in no time.
-_FEW_VALUES = 4_000_000
-# Gaps below this ask for float64.
-_FINE_TOL = 1e-4
-# Share of the memory budget for kernel values of the span; matrices need the rest. Of those there
-# are this many at a time, of the size of the vectors squared, and half a one for each problem.
-_VALUES_SHARE, _MATRICES = 0.5, 8
-# Vectors that "auto" may take even where their kernel values do not fit and are computed again.
-_AUTO_VECTORS = 1024
 
 
 class MarginClassifier(BallClassifier):
@@ -216,13 +214,36 @@ class MarginClassifier(BallClassifier):
         if self.engine_ == "exact":
             return self._fit_ball(points, threads, report, limit)
         problems = Problems.of(points.code, points.table, points.weight, self.C, threads)
-        solver = span_fit(self, points, problems, strategy, limit, earlier)
+        solver = self._span_fit(points, problems, strategy, limit, earlier)
         result = run(solver, Limits(self.max_iter, self.max_time), report)
         beta = result.state.beta
         # A second interrupt may leave vectors that have no coefficients yet.
         vectors = solver.basis.vectors[: len(beta) - 1]
         self._keep_machine(points, vectors.values, vectors.index, beta[:-1], beta[-1])
         return result
+
+    def _span_fit(
+        self,
+        points: Points,
+        problems: Problems,
+        strategy: Strategy,
+        limit: int | None,
+        earlier: Earlier | None = None,
+        bounds: bool = True,
+    ) -> SpanFit:
+        """Return the solver of problems in a span, with this estimator's parameters."""
+        return span_fit(
+            points.rows,
+            points.kernel,
+            problems,
+            strategy,
+            limit=limit,
+            tol=self.tol,
+            memory=parse_memory(self.memory),
+            rng=self._rng(),
+            earlier=earlier,
+            bounds=bounds,
+        )
 
     def _choose_engine(self, points: Points) -> str:
         if self.engine != "auto":
@@ -243,73 +264,6 @@ class MarginClassifier(BallClassifier):
         if place is None or (limit is not None and len(place) > limit):
             return None
         return Earlier(place, np.vstack([self.dual_coef_.T, self.intercept_]))
-
-
-def span_fit(
-    estimator: MarginClassifier,
-    points: Points,
-    problems: Problems,
-    strategy: Any,
-    limit: int | None,
-    earlier: Earlier | None = None,
-    bounds: bool = True,
-) -> SpanFit:
-    """Return the solver of problems in a span, with an estimator's parameters.
-
-    Parameters
-    ----------
-    estimator : MarginClassifier
-        Whose kernel, tolerance, memory and seed are used.
-    points : Points
-        The rows.
-    problems : Problems
-        What is to be fitted to them.
-    strategy : Strategy
-        Where vectors come from.
-    limit : int or None
-        Vectors at the most; None leaves it to the gain and the memory.
-    earlier : Earlier, default=None
-        The solution to start from.
-    bounds : bool, default=True
-        Prove the gap, rather than estimate it.
-
-    Returns
-    -------
-    SpanFit
-        A solver for ``loop.run``.
-    """
-    memory = parse_memory(estimator.memory)
-    seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
-    rng = np.random.default_rng(seed)
-    choice = strategy.begin(points.rows, points.kernel, points.weight, rng)
-    most = limit
-    if most is None:
-        most = _most_vectors(points, memory)
-        most = min(getattr(choice, "available", points.n), most)
-        if not choice.nested:
-            # All are drawn at once, without a look at what half of them would do.
-            most = min(most, max(_AUTO_VECTORS, getattr(choice, "available", 0)))
-    return SpanFit(
-        points.rows,
-        points.kernel,
-        problems,
-        choice,
-        tol=estimator.tol,
-        max_vectors=most,
-        grow=limit is None,
-        dtype=_value_dtype(points, most, estimator.tol),
-        room=int(_VALUES_SHARE * memory),
-        earlier=earlier,
-        bounds=bounds,
-    )
-
-
-def _most_vectors(points: Points, memory: int) -> int:
-    """Return how many vectors "auto" may take: their values and their matrices fit into memory."""
-    by_values = int(_VALUES_SHARE * memory / (4 * points.n))
-    matrices = _MATRICES + 0.5 * points.n_problems
-    by_matrices = int(np.sqrt((1.0 - _VALUES_SHARE) * memory / (8 * matrices)))
-    return min(by_matrices, max(_AUTO_VECTORS, by_values))
 
 
 def _support_work(points: Points) -> float:
@@ -336,9 +290,3 @@ def _support_size(gram: NDArray[np.float64], points: Points, problem: int) -> in
         np.ascontiguousarray(gram), points.sign(problem, slice(m)), points.ridge[:m], gap=1e-2
     )
     return max(1, int(np.count_nonzero(point.alpha)))
-
-
-def _value_dtype(points: Points, n_vectors: int, tol: float) -> DTypeLike:
-    """Return float32 where it saves time and its rounding does not matter, else float64."""
-    coarse = points.kernel.constant_diagonal is not None and tol >= _FINE_TOL
-    return np.float32 if coarse and points.n * n_vectors > _FEW_VALUES else np.float64

@@ -24,7 +24,7 @@ from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
 from widemargin.rows import parse_memory
 from widemargin.span import as_strategy
 from widemargin.svm.folds import Folds, HeldOut, fold_problems
-from widemargin.svm.margin import MarginClassifier, span_fit
+from widemargin.svm.margin import MarginClassifier
 from widemargin.threads import n_threads, single_threaded_blas
 
 # Share of the memory budget for the scores of all problems.
@@ -321,7 +321,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
                 machine.tol = _SEARCH_TOL
                 limit = None if self.max_vectors == "auto" else int(self.max_vectors)
                 strategy = as_strategy(self.vectors, X.shape[1])
-                solver = span_fit(machine, points, problems, strategy, limit, bounds=False)
+                solver = machine._span_fit(points, problems, strategy, limit, bounds=False)
                 seconds = _share(machine.max_time, begun, len(batches) - b)
                 # Without bounds the gap says nothing; the solver itself knows when it is stuck.
                 run(solver, Limits(self.max_iter, seconds, patience=self.max_iter), report)
