@@ -1,10 +1,11 @@
 """Maximum-margin kernel learning on large data.
 
-Classifiers whose cost is linear in the rows, whose memory does not grow with them, and which print
-a certificate of how good the answer is.
+Classifiers and discriminant features whose cost is linear in the rows, whose memory does not grow
+with them, and which print a certificate of how good the answer is.
 """
 
 from widemargin.certificate import Certificate
+from widemargin.discriminant import MaxMarginDA
 from widemargin.span.map import SpanMap
 from widemargin.svm import (
     BallVectorClassifier,
@@ -19,6 +20,7 @@ __all__ = [
     "CoreVectorClassifier",
     "MarginClassifier",
     "MarginClassifierCV",
+    "MaxMarginDA",
     "SpanMap",
 ]
 __version__ = "0.1.0"

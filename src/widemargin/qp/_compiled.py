@@ -254,3 +254,124 @@ def compress(values: Any, index: Any) -> None:
         target = values[i]
         for j in range(len(index)):
             target[j] = source[index[j]]
+
+
+# Added to a value so that it is never the largest or the smallest.
+_FAR = 1e300
+
+
+@njit(nogil=True, fastmath={"contract", "reassoc", "nsz", "nnan", "ninf"}, cache=True)
+def _largest(values: Any) -> int:
+    """Return the index of the largest value; their number is a multiple of a run."""
+    highest = values[0]
+    first = 0
+    for start in range(0, len(values), _RUN):
+        top = values[start]
+        for j in range(start, start + _RUN):
+            top = values[j] if values[j] > top else top
+        if top > highest:
+            highest = top
+            first = start
+    best = first
+    for j in range(first, first + _RUN):
+        if values[j] > values[best]:
+            best = j
+    return best
+
+
+@njit(nogil=True, fastmath={"contract", "reassoc", "nsz"}, cache=True)
+def _deflated_row(K: Any, part: Any, i: int, row: Any, factored: bool) -> None:
+    """Write row i of K − partᵀpart, or of KKᵀ − partᵀpart."""
+    n = len(row)
+    source = K[i]
+    if factored:
+        for j in range(n):
+            total = 0.0
+            for k in range(K.shape[1]):
+                total += source[k] * K[j, k]
+            row[j] = total
+    else:
+        for j in range(n):
+            row[j] = source[j]
+    for k in range(len(part)):
+        coef = part[k, i]
+        direction = part[k]
+        for j in range(n):
+            row[j] -= coef * direction[j]
+
+
+@njit(nogil=True, fastmath={"contract", "reassoc", "nsz", "nnan", "ninf"}, cache=True)
+def exchange(
+    K: Any,
+    part: Any,
+    diagonal: Any,
+    lower: Any,
+    upper: Any,
+    beta: Any,
+    error: Any,
+    least: float,
+    tol: float,
+    limit: int,
+    factored: bool,
+) -> int:
+    """Sequential minimal optimisation with a free bias, in place; return the number of updates.
+
+    The problem is min ½ βᵀQβ − yᵀβ over lower ≤ β ≤ upper, the sum of β given, for
+    Q = K − partᵀpart (KKᵀ − partᵀpart if `factored`) with `diagonal` its diagonal; `error` = y − Qβ
+    stays so. Each update moves a pair: the variable i with the largest error that may rise, and
+    the j that may fall for which the unbounded step gains most (second-order working set of Fan,
+    Chen and Lin 2005). A curvature below `least` counts as that. It stops when no pair has errors
+    more than `tol` apart.
+    """
+    n = len(beta)
+    size = (n + _RUN - 1) // _RUN * _RUN
+    rise = np.full(size, -_FAR)
+    gain = np.zeros(size)
+    no_rise = np.empty(n)
+    no_fall = np.empty(n)
+    for j in range(n):
+        no_rise[j] = 0.0 if beta[j] < upper[j] else _FAR
+        no_fall[j] = 0.0 if beta[j] > lower[j] else _FAR
+    row = np.zeros(n)
+    other = np.zeros(n)
+    step = 0.0
+    updates = 0
+    while True:
+        bottom = _FAR
+        for j in range(n):
+            r = error[j] - step * (row[j] - other[j])
+            error[j] = r
+            rise[j] = r - no_rise[j]
+            low = r + no_fall[j]
+            bottom = low if low < bottom else bottom
+        i = _largest(rise)
+        if updates == limit or not rise[i] - bottom > tol:
+            break
+        top = error[i]
+        _deflated_row(K, part, i, row, factored)
+        own = diagonal[i]
+        for j in range(n):
+            distance = top - error[j] - no_fall[j]
+            distance = distance if distance > 0.0 else 0.0
+            curvature = own + diagonal[j] - 2.0 * row[j]
+            curvature = curvature if curvature > least else least
+            gain[j] = distance * distance / curvature
+        j = _largest(gain)
+        _deflated_row(K, part, j, other, factored)
+        step = (top - error[j]) / max(own + diagonal[j] - 2.0 * row[j], least)
+        room_i = upper[i] - beta[i]
+        room_j = beta[j] - lower[j]
+        step = min(step, room_i, room_j)
+        new_i = upper[i] if step == room_i else min(beta[i] + step, upper[i])
+        new_j = lower[j] if step == room_j else max(beta[j] - step, lower[j])
+        if new_i == beta[i] and new_j == beta[j]:
+            # The step is below the rounding of both: no pair can do better.
+            break
+        beta[i] = new_i
+        beta[j] = new_j
+        no_rise[i] = 0.0 if new_i < upper[i] else _FAR
+        no_fall[i] = 0.0 if new_i > lower[i] else _FAR
+        no_rise[j] = 0.0 if new_j < upper[j] else _FAR
+        no_fall[j] = 0.0 if new_j > lower[j] else _FAR
+        updates += 1
+    return updates

@@ -137,7 +137,8 @@ class SpanFit:
         if shared is not None:
             self.order = shared.order.copy()
             problems = problems.in_order(self.order)
-        self.descent = self._descent(problems, dtype, None if shared is None else shared.descent)
+        other: Descent | None = None if shared is None else shared.descent
+        self.descent: Descent = self._descent(problems, dtype, other)
         kinds = np.vstack([problems.C, problems.counts])
         _, machine = np.unique(kinds, axis=1, return_inverse=True)
         self._machines = [np.flatnonzero(machine.ravel() == m) for m in range(machine.max() + 1)]

@@ -1,0 +1,284 @@
+"""One max-margin direction after another: which problem is next, and when there are no more.
+
+MMDA extracts directions problem by problem, each the normal of the widest margin in what the
+earlier ones have left over. How a direction is found is a `Finder`'s matter (``deflation``,
+``direct``, ``core``, ``in_span``, ``linear``); this is what they have in common.
+
+A direction is worth having if its machine does better than a constant one. Where the remaining
+subspace holds no such direction (there are no dimensions left, or nothing in them tells the
+classes apart), the problem has come to its end: anything else would be noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.balls import Points
+from widemargin.certificate import Certificate, relative_gap
+from widemargin.loop import Stop
+
+Vector = NDArray[np.float64]
+Function = TypeVar("Function")
+
+# Even an exact solution cannot tell a smaller gain over the constant machine from rounding.
+_LEAST_GAIN = 1e-9
+
+# Reasons for which the solver of a direction stops that end the extraction too.
+_WANTED = "interrupted", "a callback asked to stop"
+
+
+@dataclass(frozen=True)
+class Direction(Generic[Function]):
+    """A unit direction, and what is known of the machine whose normal it is.
+
+    Attributes
+    ----------
+    problem : int
+        Label column that it separates.
+    function : object
+        x ↦ uᵀφ(x) with ‖u‖ = 1, as the finder represents it.
+    norm : float
+        ‖w‖ of the machine; the margin is its inverse.
+    intercept : float
+        b of the machine, divided by ‖w‖.
+    error : float
+        Share of the weight of the rows on the wrong side.
+    primal, dual : float
+        Objective and lower bound, within `scope` of the finder.
+    n_vectors : int
+        Vectors of this machine alone.
+    n_kernel, n_passes : int
+        Kernel evaluations and passes over the rows that it cost, for the first of those that
+        were found together.
+    order : int
+        Place among the directions of its problem, from 1.
+    seconds : float
+        Time that it took, shared equally by those that were found together.
+    stopped : str
+        Why its solver stopped.
+    converged : bool
+        Whether the solver's own rule was met.
+    """
+
+    problem: int
+    function: Function
+    norm: float
+    intercept: float
+    error: float
+    primal: float
+    dual: float
+    n_vectors: int
+    n_kernel: int = 0
+    n_passes: int = 0
+    order: int = 0
+    seconds: float = 0.0
+    stopped: str = "solved"
+    converged: bool = True
+
+
+class Finder(Protocol[Function]):
+    """How directions are found.
+
+    Attributes
+    ----------
+    scope : {"full", "span"}
+        The problem that objectives and bounds speak of.
+    """
+
+    scope: str
+
+    def find(
+        self, problems: Sequence[int], earlier: list[list[Function]], seconds: float | None
+    ) -> list[Direction[Function]]:
+        """Return the best direction of each problem, unrelated to its earlier ones.
+
+        At most so many seconds should be spent, if any number is given.
+        """
+
+
+@dataclass(frozen=True)
+class Found(Generic[Function]):
+    """Directions so far.
+
+    Attributes
+    ----------
+    directions : tuple of Direction
+        In the order in which they were found.
+    ended : frozenset of int
+        Problems that have come to their end.
+    n_rounds : int
+        Rounds that were taken.
+    """
+
+    directions: tuple[Direction[Function], ...]
+    ended: frozenset[int]
+    n_rounds: int
+
+
+class Extraction(Generic[Function]):
+    """Find the directions of all problems: a solver for ``loop.run``, whose step is a round.
+
+    Parameters
+    ----------
+    finder : Finder
+        How.
+    points : Points
+        The rows.
+    constant : ndarray of shape (n_problems,)
+        Objective of the best constant machine of each problem.
+    n_directions : int
+        Directions of each problem at the most.
+    across : bool
+        Whether a direction must be unrelated to those of all problems. Then one problem comes after
+        the other; else all are solved together.
+    tol : float
+        Relative gap of the solutions: a gain below it is none.
+    max_time : float or None
+        Seconds for all rounds.
+    """
+
+    def __init__(
+        self,
+        finder: Finder[Function],
+        points: Points,
+        constant: Vector,
+        *,
+        n_directions: int,
+        across: bool,
+        tol: float,
+        max_time: float | None,
+    ) -> None:
+        self.finder = finder
+        self.constant = constant
+        self.across = across
+        self.least_gain = max(_LEAST_GAIN, tol)
+        everything = list(range(points.n_problems))
+        one_round = [[p] for p in everything] if across else [everything]
+        self.rounds = n_directions * one_round
+        self.max_time = max_time
+        self._begun = perf_counter()
+
+    def start(self) -> Found[Function]:
+        """Return the directions of the first round."""
+        return self.step(Found((), frozenset(), 0))
+
+    def step(self, state: Found[Function]) -> Found[Function]:
+        """Take a round."""
+        begun = perf_counter()
+        problems = [p for p in self.rounds[state.n_rounds] if p not in state.ended]
+        found: list[Direction[Function]] = []
+        if problems:
+            seconds = None
+            if self.max_time is not None:
+                seconds = max(1e-3, self.max_time - (begun - self._begun))
+            earlier = [self._earlier(state, p) for p in problems]
+            found = self.finder.find(problems, earlier, seconds)
+        share = (perf_counter() - begun) / max(1, len(found))
+        kept, ended = [], set(state.ended)
+        for direction in found:
+            p = direction.problem
+            # By the lower bound: what a rough solution has missed may still be there.
+            if direction.norm and direction.dual < (1.0 - self.least_gain) * self.constant[p]:
+                order = 1 + sum(other.problem == p for other in state.directions)
+                kept.append(replace(direction, order=order, seconds=share))
+            else:
+                ended.add(p)
+        return Found((*state.directions, *kept), frozenset(ended), state.n_rounds + 1)
+
+    def _earlier(self, state: Found[Function], problem: int) -> list[Function]:
+        return [
+            other.function for other in state.directions if self.across or other.problem == problem
+        ]
+
+    def certificate(self, state: Found[Function]) -> Certificate:
+        """Return primal and dual of all directions together."""
+        primal = sum(direction.primal for direction in state.directions)
+        dual = sum(direction.dual for direction in state.directions)
+        sizes = [direction.n_vectors for direction in state.directions]
+        # In a span all directions have the same vectors.
+        n_vectors = max(sizes, default=0) if self.finder.scope == "span" else sum(sizes)
+        return Certificate(
+            primal=primal,
+            dual=dual,
+            gap=min(1.0, relative_gap(primal, dual)),
+            eps=None,
+            scope=self.finder.scope,
+            n_vectors=n_vectors,
+            n_iter=0,
+            n_passes=sum(direction.n_passes for direction in state.directions),
+            n_kernel=sum(direction.n_kernel for direction in state.directions),
+            seconds=0.0,
+            stopped="",
+        )
+
+    def stopped(self, state: Found[Function]) -> Stop | None:
+        """Return whether all rounds are taken."""
+        for direction in state.directions:
+            if direction.stopped in _WANTED:
+                return Stop(direction.stopped, converged=False)
+        left = self.rounds[state.n_rounds :]
+        if any(p not in state.ended for problems in left for p in problems):
+            return None
+        # A direction that was cut short is named, for the others are well.
+        short = [d for d in state.directions if not d.converged]
+        if short:
+            return Stop(short[0].stopped, converged=False)
+        return Stop("all directions found", converged=True)
+
+    def finish(self, state: Found[Function]) -> Found[Function]:
+        """Return the state as it is: every direction is complete."""
+        return state
+
+
+def constant_objectives(points: Points, loss: str) -> Vector:
+    """Return the objective of the best machine with w = 0 in every problem.
+
+    For the squared hinge that is min_b ½b² + C Σ s (1 − y b)², whose root is
+    b = 2C Σ s y / (1 + 2C Σ s), within ±1; for the hinge, which does not pay for b, the rows of the
+    smaller class are lost.
+    """
+    total = float(points.weight.sum())
+    balance = np.bincount(points.code, weights=points.weight) @ points.table
+    if loss == "hinge":
+        return points.C * (total - np.abs(balance))
+    b = 2.0 * points.C * balance / (1.0 + 2.0 * points.C * total)
+    above, below = 0.5 * (total + balance), 0.5 * (total - balance)
+    objective: Vector = 0.5 * b * b + points.C * (above * (1 - b) ** 2 + below * (1 + b) ** 2)
+    return objective
+
+
+def squared_objectives(
+    alpha: Vector, sign: Vector, values: Vector, ridge: Vector
+) -> tuple[float, float, float]:
+    """Return primal, dual and bias of a dual point of the squared-hinge problem.
+
+    Parameters
+    ----------
+    alpha : ndarray of shape (n,)
+        Dual variables.
+    sign : ndarray of shape (n,)
+        Labels ±1.
+    values : ndarray of shape (n,)
+        wᵀφ(x) of the w that belongs to `alpha`.
+    ridge : ndarray of shape (n,)
+        1 / (2 C s).
+    """
+    beta = alpha * sign
+    bias = float(beta.sum())
+    norm2 = float(beta @ values) + bias * bias
+    slack = np.maximum(0.0, 1.0 - sign * (values + bias))
+    primal = 0.5 * norm2 + 0.5 * float((slack * slack / ridge).sum())
+    dual = float(alpha.sum()) - 0.5 * norm2 - 0.5 * float((alpha * alpha * ridge).sum())
+    return primal, dual, bias
+
+
+def error_of(points: Points, problem: int, decision: NDArray[Any]) -> float:
+    """Return the share of the rows' weight on the wrong side of a machine."""
+    wrong = points.sign(problem, slice(None)) * decision <= 0
+    return float(points.weight[wrong].sum() / points.weight.sum())

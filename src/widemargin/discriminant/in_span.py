@@ -1,0 +1,183 @@
+"""Max-margin directions inside the span of a few vectors: all rows, all problems, all directions.
+
+The first directions of all problems are a span fit (``span``), which chooses the vectors Z; the
+later ones are span fits on the same vectors, w orthogonal to the earlier directions. K(X, Z) is
+computed once and serves everything, in the fit as in `transform`.
+
+Functions are coefficients β of the vectors, with inner product βᵀK_zβ'. A constraint on w = Σβφ(z)
+is a normal n with nᵀβ = 0: n = K_z u for a direction orthogonal to u, and n = Σ s k_z(x) u(x) over
+the rows for one that is uncorrelated with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.balls import Points
+from widemargin.discriminant.directions import Direction, error_of
+from widemargin.loop import Limits, Result, run
+from widemargin.progress import Report
+from widemargin.span import Problems, SpanFit, SpanState, Strategy, span_fit
+from widemargin.span.basis import Basis
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Relative gap of the fit that only chooses the vectors.
+_CHOICE_TOL = 1e-2
+
+
+class InSpan:
+    """Directions in the span of vectors that all problems share.
+
+    Parameters
+    ----------
+    points : Points
+        The rows.
+    constraint : {"orthogonal", "uncorrelated"}
+        What directions have to do with each other.
+    strategy : Strategy
+        Where vectors come from.
+    max_vectors : int or None
+        Vectors at the most; None leaves it to the gain and the memory.
+    tol : float
+        Relative duality gap.
+    max_iter : int
+        Steps at the most, for each direction.
+    memory : int
+        Budget in bytes.
+    rng : numpy.random.Generator
+        For the choice of vectors.
+    threads : int
+        Threads of the loops.
+    report : callable or None
+        Told of each step.
+    """
+
+    scope = "span"
+
+    def __init__(
+        self,
+        points: Points,
+        *,
+        constraint: str,
+        strategy: Strategy,
+        max_vectors: int | None,
+        tol: float,
+        max_iter: int,
+        memory: int,
+        rng: np.random.Generator,
+        threads: int,
+        report: Report | None,
+    ) -> None:
+        self.points = points
+        self.constraint = constraint
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threads = threads
+        self.report = report
+        self._first = span_fit(
+            points.rows,
+            points.kernel,
+            self._problems(range(points.n_problems)),
+            strategy,
+            limit=max_vectors,
+            tol=tol,
+            memory=memory,
+            rng=rng,
+        )
+        self._latest: SpanFit | None = None
+        self._n_kernel, self._n_passes = 0, 0
+
+    @property
+    def basis(self) -> Basis:
+        """The vectors."""
+        assert self._latest is not None
+        return self._latest.basis
+
+    def find(
+        self, problems: Sequence[int], earlier: list[list[Vector]], seconds: float | None
+    ) -> list[Direction[Vector]]:
+        """Return the best direction of each problem."""
+        solver = self._solver(problems, earlier, seconds)
+        result = run(solver, Limits(self.max_iter, seconds), self.report)
+        self._latest = solver
+        return self._directions(solver, result, problems, earlier)
+
+    def _solver(
+        self, problems: Sequence[int], earlier: list[list[Vector]], seconds: float | None
+    ) -> SpanFit:
+        """Return what finds the directions: the first fit, or one on its vectors."""
+        if self._latest is None:
+            if len(problems) == self.points.n_problems:
+                return self._first
+            # The problems come one by one, but the vectors are to be good for all of them.
+            self._first.tol, aim = max(self.tol, _CHOICE_TOL), self._first.tol
+            run(self._first, Limits(self.max_iter, seconds), self.report)
+            self._first.tol = aim
+            self._latest = self._first
+        units = [self._units(some) for some in earlier]
+        directions = np.stack([each.T for each in units]) if units[0].shape[1] else None
+        return self._latest.again(self._problems(problems), directions, self.tol)
+
+    def _problems(self, chosen: Sequence[int]) -> Problems:
+        points = self.points
+        table = points.table[:, list(chosen)]
+        return Problems.of(points.code, table, points.weight, points.C, self.threads)
+
+    def _units(self, earlier: list[Vector]) -> Matrix:
+        """Return coefficients of orthonormal vectors that new directions must be orthogonal to."""
+        basis = self.basis
+        coef = np.array(earlier).reshape(len(earlier), basis.size).T
+        if not coef.size:
+            return coef
+        assert self._latest is not None
+        if self.constraint == "orthogonal":
+            normals = basis.gram @ coef
+        else:
+            normals = self._latest.descent.moments(coef)
+        orthonormal, _ = np.linalg.qr(basis.whitened(normals))
+        return basis.coefficients(orthonormal)
+
+    def _directions(
+        self,
+        solver: SpanFit,
+        result: Result[SpanState],
+        problems: Sequence[int],
+        earlier: list[list[Vector]],
+    ) -> list[Direction[Vector]]:
+        """Return the machines' w as unit directions."""
+        basis, state = solver.basis, result.state
+        scores = solver.scores()
+        n_kernel = result.certificate.n_kernel - self._n_kernel
+        n_passes = result.certificate.n_passes - self._n_passes
+        self._n_kernel, self._n_passes = result.certificate.n_kernel, result.certificate.n_passes
+        found = []
+        for i, p in enumerate(problems):
+            beta, bias = state.beta[:-1, i], float(state.beta[-1, i])
+            units = self._units(earlier[i])
+            for _ in range(2 if units.size else 0):
+                # Once more for the last digits.
+                beta = beta - units @ (units.T @ (basis.gram @ beta))
+            norm = float(np.sqrt(max(0.0, float(beta @ basis.gram @ beta))))
+            scale = 1.0 / norm if norm > 0 else 0.0
+            direction = Direction(
+                p,
+                beta * scale,
+                norm,
+                bias * scale,
+                error_of(self.points, p, scores[:, i]),
+                float(state.primal[i]),
+                float(state.dual[i]),
+                n_vectors=basis.size,
+                stopped=result.certificate.stopped,
+                converged=result.converged,
+            )
+            if not i:
+                direction = replace(direction, n_kernel=n_kernel, n_passes=n_passes)
+            found.append(direction)
+        return found

@@ -1,0 +1,181 @@
+"""Pictures of extracted features, with Matplotlib.
+
+Matplotlib is optional (``pip install 'widemargin[plot]'``) and imported when a picture is drawn.
+Every function takes the ``ax`` to draw into and returns it, so that pictures can be put together,
+titled and saved with Matplotlib's own means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["projection"]
+
+# Ten colours that stay apart for most kinds of colour vision (M. A. Petroff, 2021), and ten shapes
+# for those where they do not, and for print in grey.
+_COLORS = (
+    "#3f90da",
+    "#ffa90e",
+    "#bd1f01",
+    "#94a4a2",
+    "#832db6",
+    "#a96b59",
+    "#e76300",
+    "#b9ac70",
+    "#717581",
+    "#92dadd",
+)
+_MARKERS = ("o", "^", "s", "X", "D", "v", "P", "*", "<", ">")
+# Entries of a legend before it takes another column.
+_LEGEND_ROWS = 10
+
+
+def projection(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    ax: Axes | None = None,
+    names: Sequence[str] | None = None,
+    features: tuple[int, int] = (0, 1),
+    size: float = 24.0,
+    legend: bool = True,
+) -> Axes:
+    """Draw two features as a scatter plot, with a colour and a shape for each class.
+
+    As Figure 2 of Kocsor, Kovács and Szepesvári (MMDA) and Figure 1 of Tsang, Kocsor and Kwok
+    (MMDA-CVM) show what a transformation makes of the classes.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Features, two or more, such as a transformer returns.
+    y : array-like of shape (n_samples,)
+        Class labels: numbers or strings.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a new figure.
+    names : sequence of str, default=None
+        A name for each feature of X, for the axes. None takes the columns of a data frame, or
+        else counts from 1.
+    features : (int, int), default=(0, 1)
+        The columns to draw, from left to right and from bottom to top.
+    size : float, default=24.0
+        Area of a marker, in square points.
+    legend : bool, default=True
+        Whether to draw one.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn into. Each class is one collection, labelled with its name.
+
+    Raises
+    ------
+    ImportError
+        If Matplotlib is not installed.
+    ValueError
+        If X has fewer than two features, or X, y, `names` and `features` do not agree.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> ax = projection(X, y, ax=Figure().subplots(), features=(0, 9))
+    >>> ax.get_ylabel()
+    'feature 10'
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['0', '1', '2']
+    """
+    labels = _names(X, names)
+    values = _values(X)
+    code, classes = _classes(y, len(values))
+    across, up = _columns(features, values.shape[1])
+    if labels is None:
+        labels = [f"feature {j + 1}" for j in range(values.shape[1])]
+    elif len(labels) != values.shape[1]:
+        raise ValueError(
+            f"names has {len(labels)} entries and X {values.shape[1]} features; give a name for "
+            "each feature of X."
+        )
+    ax = _axes(ax)
+    for k, name in enumerate(classes):
+        inside = code == k
+        ax.scatter(values[inside, across], values[inside, up], s=size, label=str(name), **_style(k))
+    ax.set_xlabel(labels[across])
+    ax.set_ylabel(labels[up])
+    if legend:
+        ax.legend(ncols=-(-len(classes) // _LEGEND_ROWS))
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    """Return the axes to draw into, in a figure of their own if None."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "pictures need Matplotlib, which is not installed: pip install 'widemargin[plot]'"
+        ) from error
+    new: Axes = pyplot.subplots(layout="constrained")[1]
+    return new
+
+
+def _style(k: int) -> dict[str, Any]:
+    """Return colour and shape of class k; the first hundred differ in at least one of them."""
+    row, column = divmod(k, len(_COLORS))
+    return {
+        "color": _COLORS[column],
+        "marker": _MARKERS[(column + row) % len(_MARKERS)],
+        # A thin edge keeps markers apart where they lie on one another.
+        "edgecolors": "white",
+        "linewidths": 0.4,
+    }
+
+
+def _names(X: Any, names: Sequence[str] | None) -> list[str] | None:
+    """Return the names that were given, or those of a data frame, or None."""
+    found = getattr(X, "columns", None) if names is None else names
+    return None if found is None else [str(name) for name in found]
+
+
+def _values(X: ArrayLike) -> NDArray[np.float64]:
+    """Return X as numbers, two columns at the least, or raise."""
+    n_features = np.shape(X)[1] if np.ndim(X) == 2 else 1
+    if n_features < 2:
+        raise ValueError(
+            f"X has {n_features} feature, and a projection needs two: extract two features or "
+            "more, or draw this one with Axes.hist, class by class."
+        )
+    values: NDArray[np.float64] = check_array(X, dtype=np.float64)
+    return values
+
+
+def _classes(y: ArrayLike, n: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the class of each row as a number, and the classes in order, or raise."""
+    label = np.asarray(y)
+    if label.shape != (n,):
+        raise ValueError(f"y has the shape {label.shape}; give ({n},), a label for each row of X.")
+    classes, code = np.unique(label, return_inverse=True)
+    return code, classes
+
+
+def _columns(features: tuple[int, int], n_features: int) -> tuple[int, int]:
+    """Return the two columns to draw, or raise."""
+    chosen = [index(feature) for feature in features]
+    if len(chosen) != 2 or not all(-n_features <= j < n_features for j in chosen):
+        raise ValueError(
+            f"features={features!r} must be two columns of X, which has {n_features}: numbers "
+            f"from 0 to {n_features - 1}."
+        )
+    return chosen[0] % n_features, chosen[1] % n_features

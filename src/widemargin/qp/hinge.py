@@ -1,0 +1,355 @@
+"""The dual of the hinge-loss SVM with a free bias, and with directions that w must avoid.
+
+Kocsor, Kovács and Szepesvári, "Margin maximizing discriminant analysis" (MMDA). The machine
+
+    min ½‖w‖² + Σ upper_i ξ_i,   ξ_i ≥ 1 − y_i (wᵀφ_i + b),   ξ ≥ 0,   Uᵀw = 0,
+
+(1) and, with U, (6), has the dual (4) and (7):
+
+    min ½ (α, γ)ᵀ G (α, γ) − 1ᵀα,   yᵀα = 0,   0 ≤ α ≤ upper,   γ free,
+    G = [[Y K Y, Y V], [Vᵀ Y, UᵀU]],   V = ΦᵀU,   w = ΦYα + Uγ.
+
+(The paper writes −γ for our γ.) This is the *direct method* of its section 3.2: γ stays among the
+variables, and K is never changed or copied. Two kinds of step take turns, and both set γ to its
+optimum, which amounts to K − V (UᵀU)⁻¹ Vᵀ in place of K, made row by row as needed:
+
+* sequential minimal optimisation, a pair of α at a time (``_compiled.exchange``);
+* where that is slow (large bounds, nearly dependent rows), a Newton step for all α between their
+  bounds and the bias together (``box_newton``): one linear system.
+
+Neither lowers the dual. The code works with β = yα, whose sum is zero, and with the error y − f
+of f = wᵀφ: a row on its margin has the error b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.certificate import relative_gap
+from widemargin.qp.box_newton import BoxProblem, newton
+
+Vector = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Updates of the first spell of pairs, and of any, at the least.
+_FIRST_SPELL, _LEAST_SPELL = 1000, 32
+# What a floating-point operation inside a factorisation costs, relative to one of an update.
+_BLAS_ADVANTAGE = 30.0
+# Rounds without a gain above rounding before we stop.
+_PATIENCE = 3
+
+
+@dataclass(frozen=True)
+class HingeDual:
+    """A solution of the dual, with the machine that it stands for.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n,)
+        The dual variables, within their bounds.
+    gamma : ndarray of shape (s,)
+        Coefficients of the columns of U: w = ΦYα + Uγ.
+    intercept : float
+        The bias: what the rows on the margin say, or the middle of the interval that the KKT
+        conditions leave where no row is there. Far from the optimum, the one of least loss.
+    primal, dual : float
+        Values of the machine (1), and of the dual as a lower bound to it.
+    gap : float
+        (primal − dual) / primal.
+    n_updates : int
+        Pairs moved by sequential minimal optimisation.
+    """
+
+    alpha: Vector
+    gamma: Vector
+    intercept: float
+    primal: float
+    dual: float
+    gap: float
+    n_updates: int
+
+
+def solve_hinge_dual(
+    K: NDArray[Any],
+    sign: Vector,
+    upper: Vector,
+    *,
+    projection: NDArray[Any] | None = None,
+    gram: NDArray[Any] | None = None,
+    start: NDArray[Any] | None = None,
+    tol: float = 1e-8,
+    max_updates: int | None = None,
+    factored: bool = False,
+) -> HingeDual:
+    """Solve the dual of the hinge-loss SVM with a free bias.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n) or wider
+        Kernel matrix without labels, positive semidefinite, float32 or float64; C-contiguous, or
+        it is copied. Columns beyond the square are not looked at.
+    sign : ndarray of shape (n,)
+        ±1; both must be there.
+    upper : ndarray of shape (n,)
+        C times the weight of each row. A row with 0 takes no part.
+    projection : ndarray of shape (n, s), default=None
+        V = ΦᵀU, the rows projected on directions that w must be orthogonal to.
+    gram : ndarray of shape (s, s), default=None
+        UᵀU; None says that the directions are orthonormal. It may be singular.
+    start : ndarray of shape (n,), default=None
+        α to start from; it is moved into the feasible set. None starts at zero.
+    tol : float, default=1e-8
+        Stop when the KKT conditions hold to this, relative to the margin (1) or to the range of
+        wᵀφ, whichever is smaller, and so well that the gap is at most this; or at rounding.
+    max_updates : int, default=None
+        Pairs to move at the most; None allows 100 a row, at least 10^6. `gap` says how far it came.
+    factored : bool, default=False
+        K is F of shape (n, d) and stands for F Fᵀ, the linear kernel of its rows, which is never
+        formed.
+
+    Returns
+    -------
+    HingeDual
+        The point, its machine and its gap; never worse than `start`.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not ±1 with both present, a bound is negative or infinite, or the shapes
+        do not agree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([-3.0, -1.0, 1.0, 4.0])
+    >>> result = solve_hinge_dual(np.outer(x, x), np.sign(x), np.full(4, 10.0))
+    >>> result.alpha.round(6).tolist(), round(result.intercept, 6)
+    ([0.0, 0.5, 0.5, 0.0], 0.0)
+    """
+    problem = _Problem(K, sign, upper, projection, gram, factored)
+    beta = problem.feasible(start)
+    limit = max(100 * len(beta), 10**6) if max_updates is None else max_updates
+    first = problem.solution(beta, 0)
+    last = problem.solution(*_solve(problem.box, beta.copy(), tol, limit, newton_first=False))
+    return first if first.gap < last.gap else last
+
+
+def polished(
+    K: NDArray[Any],
+    sign: Vector,
+    upper: Vector,
+    alpha: NDArray[Any],
+    *,
+    projection: NDArray[Any] | None = None,
+    gram: NDArray[Any] | None = None,
+    factored: bool = False,
+) -> HingeDual:
+    """Turn an approximate solution into one that is exact to rounding.
+
+    The α between their bounds and the bias solve a linear system in float64. Those that leave the
+    box go to its edge and violators come in by pairs, until the KKT conditions hold or rounding
+    ends it. Every step is checked by the dual that it gains, so a singular K is no harm.
+
+    Parameters
+    ----------
+    K, sign, upper, projection, gram, factored
+        As for `solve_hinge_dual`.
+    alpha : ndarray of shape (n,)
+        The approximate solution, as from scikit-learn's ``SVC(kernel="precomputed")``, which keeps
+        kernel values in float32.
+
+    Returns
+    -------
+    HingeDual
+        Never worse than `alpha`. Its `n_updates` is 0 where the linear system alone was enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([-3.0, -1.0, 1.0, 4.0])
+    >>> rough = np.array([0.0, 0.4, 0.4, 0.0])
+    >>> polished(np.outer(x, x), np.sign(x), np.full(4, 10.0), rough).alpha.round(12).tolist()
+    [0.0, 0.5, 0.5, 0.0]
+    """
+    problem = _Problem(K, sign, upper, projection, gram, factored)
+    beta = problem.feasible(alpha)
+    first = problem.solution(beta, 0)
+    limit = max(100 * len(beta), 10**6)
+    last = problem.solution(*_solve(problem.box, beta.copy(), 1e-13, limit, newton_first=True))
+    return first if first.gap < last.gap else last
+
+
+class _Problem:
+    """The dual in β, and the way back from it."""
+
+    def __init__(
+        self,
+        K: NDArray[Any],
+        sign: Vector,
+        upper: Vector,
+        projection: NDArray[Any] | None,
+        gram: NDArray[Any] | None,
+        factored: bool,
+    ) -> None:
+        self.sign, self.bound = _checked(K, sign, upper, factored)
+        n = len(self.sign)
+        K = np.asarray(K)
+        K = K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)
+        V = np.zeros((n, 0)) if projection is None else np.asarray(projection, dtype=np.float64)
+        if V.ndim != 2 or len(V) != n:
+            raise ValueError(f"projection has the shape {V.shape}; give ({n}, s), a row of K each.")
+        self.whiten = _inverse_root(gram, V.shape[1])
+        self.box = BoxProblem(
+            np.ascontiguousarray(K),
+            np.ascontiguousarray((V @ self.whiten).T),
+            self.sign,
+            np.where(self.sign > 0, 0.0, -self.bound),
+            np.where(self.sign > 0, self.bound, 0.0),
+            factored,
+        )
+
+    def feasible(self, alpha: NDArray[Any] | None) -> Vector:
+        """Return β near yα in the feasible set."""
+        n = len(self.sign)
+        if alpha is None:
+            return np.zeros(n)
+        given = np.asarray(alpha, dtype=np.float64)
+        if given.shape != (n,) or not np.isfinite(given).all():
+            raise ValueError(f"the α to start from must be {n} finite numbers, one for each row.")
+        # What is at a bound but for rounding is meant to be there.
+        given = np.where(given > 4.0 * _EPS * self.bound, given, 0.0)
+        given = np.where(given < (1.0 - 4.0 * _EPS) * self.bound, given, self.bound)
+        return self.box.balanced(self.sign * given)
+
+    def solution(self, beta: Vector, n_updates: int) -> HingeDual:
+        """Return the point with its machine."""
+        error = self.box.error(beta)
+        norm2 = max(float(beta @ (self.sign - error)), 0.0)
+        primal, intercept = np.inf, 0.0
+        for b in (0.5 * sum(self.box.between(beta, error)), self._least_loss(error)):
+            value = 0.5 * norm2 + float(self.bound @ np.maximum(self.sign * (error - b), 0.0))
+            # The second only where it is better by more than rounding.
+            if value < primal * (1.0 - 1e-13):
+                primal, intercept = value, b
+        dual = float(self.sign @ beta) - 0.5 * norm2
+        gamma = -self.whiten @ (self.box.part @ beta)
+        gap = relative_gap(primal, dual)
+        return HingeDual(np.abs(beta), gamma, intercept, primal, dual, gap, n_updates)
+
+    def _least_loss(self, error: Vector) -> float:
+        """Return the bias with the least loss: a weighted median of the errors."""
+        order = np.argsort(error)
+        passed = np.cumsum(self.bound[order])
+        k = int(np.searchsorted(passed, float(self.bound[self.sign > 0].sum())))
+        return float(error[order[min(k, len(order) - 1)]])
+
+
+def _checked(K: NDArray[Any], sign: Vector, upper: Vector, factored: bool) -> tuple[Vector, Vector]:
+    """Return the labels and the bounds in float64, or raise."""
+    sign = np.ascontiguousarray(sign, dtype=np.float64)
+    n = len(sign)
+    least = 0 if factored else n
+    if np.ndim(K) != 2 or K.shape[0] != n or K.shape[1] < least:
+        raise ValueError(f"K has the shape {np.shape(K)}; give ({n}, {n}), a row for each sign.")
+    upper = np.asarray(upper, dtype=np.float64)
+    if upper.shape != (n,):
+        raise ValueError(f"upper has the shape {upper.shape}; give ({n},), C times the weights.")
+    if not (np.isfinite(upper) & (upper >= 0)).all():
+        raise ValueError("upper must be finite and not negative; use a large C for a hard margin.")
+    if not (np.abs(sign) == 1.0).all():
+        raise ValueError("sign must hold only +1 and -1.")
+    for side, name in ((1.0, "+1"), (-1.0, "-1")):
+        if not (upper[sign == side] > 0).any():
+            raise ValueError(
+                f"no row with sign {name} has a positive upper bound: a free bias needs rows of "
+                "both classes; add some of the other class, or drop this problem."
+            )
+    looked_at = K if factored else K[:, :n]
+    if not np.isfinite(looked_at.sum(dtype=np.float64)):
+        raise ValueError("K holds values that are not finite; remove or replace such rows.")
+    return sign, upper
+
+
+def _inverse_root(gram: NDArray[Any] | None, s: int) -> Vector:
+    """Return R of shape (s, rank) with R Rᵀ = (UᵀU)⁺, so that U R is orthonormal."""
+    if gram is None:
+        return np.eye(s)
+    gram = np.asarray(gram, dtype=np.float64)
+    if gram.shape != (s, s):
+        raise ValueError(f"gram has the shape {gram.shape}; give ({s}, {s}), as projection has.")
+    if s == 0:
+        return np.eye(0)
+    length = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    # Directions of length 1 first: a short one is not a dependent one.
+    scale = np.divide(1.0, length, out=np.zeros(s), where=length > 0)
+    values, vectors = np.linalg.eigh(scale[:, None] * gram * scale)
+    kept = values > 1e-12 * values[-1]
+    root: Vector = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+    return root
+
+
+def _solve(
+    box: BoxProblem, beta: Vector, tol: float, limit: int, *, newton_first: bool
+) -> tuple[Vector, int]:
+    """Take spells of pair updates and Newton steps in turns; return β and the updates."""
+    from widemargin.qp import _compiled
+
+    n = len(beta)
+    own = box.own()
+    diagonal = np.maximum(own - (box.part**2).sum(axis=0), 0.0)
+    # Curvatures below this are rounding of K.
+    least = max(1e-12 * float(own.max()), 1e-100)
+    bounds = float((box.upper - box.lower).sum())
+    n_updates, spell, patience = 0, max(_FIRST_SPELL, n), _PATIENCE
+    # Operations since the last Newton step, and how many systems that one took.
+    spent, n_systems = 0.0, 1
+    highest, closest, before = -np.inf, np.inf, 0.0
+    turn_of_newton = newton_first
+    while True:
+        error = box.error(beta)
+        top, bottom = box.between(beta, error)
+        value = 0.5 * float(beta @ (box.linear + error))
+        # The gap is at most the violation times all bounds, and the dual the least it is to be
+        # compared with; a direction is as good as the violation is small beside its values.
+        scale = min(1.0, float(np.ptp(box.linear - error)), max(value, 0.0) / bounds)
+        goal = max(tol * scale, 4.0 * _EPS * float(np.abs(error).max()))
+        if not top - bottom > goal:
+            break
+        # A round must raise the dual or lower the violation; else what is left is rounding.
+        better = value - highest > 4.0 * _EPS * abs(value) or top - bottom < 0.9 * closest
+        highest, closest = max(value, highest), min(top - bottom, closest)
+        patience = _PATIENCE if better else patience - 1
+        if patience == 0 or n_updates >= limit:
+            break
+        if turn_of_newton:
+            n_systems = newton(box, beta, error)
+            turn_of_newton, spent = False, 0.0
+            after = 0.5 * float(beta @ (box.linear + error))
+            # Where Newton gains more, pairs need only show it the next violators.
+            spell = max(spell // 2, _LEAST_SPELL) if after - value > value - before else 2 * spell
+            before = after
+        else:
+            allowed = min(spell, limit - n_updates)
+            done = _compiled.exchange(
+                box.K,
+                box.part,
+                diagonal,
+                box.lower,
+                box.upper,
+                beta,
+                error,
+                least,
+                goal,
+                allowed,
+                box.factored,
+            )
+            n_updates += done
+            spent += done * float(n) * (2 + len(box.part))
+            system = len(box.free(beta)) ** 3 / 3 / _BLAS_ADVANTAGE
+            turn_of_newton = done < allowed or spent > n_systems * system
+        beta = box.balanced(beta)
+    return beta, n_updates
