@@ -11,6 +11,7 @@ BENCHMARKS = {
     "speed": "fit time over LIBSVM's on four small and middle-sized sets, default settings",
     "kdd": "half a million rows of kddcup99: time, memory and accuracy",
     "peers": "MarginClassifier beside other kernel machines: time, memory, error, Pareto fronts",
+    "mmda": "tables and figures of the MMDA and MMDA-CVM papers, growth, peers, permuted labels",
     "span": "the span fit: over its floor, growth with the rows, cross-validation, features",
 }
 

@@ -124,6 +124,31 @@ def random_rows(train: float | int) -> Callable[[Arrays], Parts]:
     return prepare
 
 
+def every_row(arrays: Arrays) -> Parts:
+    """All rows train and none tests: for cross-validation. Missing values: the column's median."""
+    X, y = matrix(arrays, "X"), labels(arrays, "y")
+    missing = np.isnan(X)
+    X[missing] = np.broadcast_to(np.nanmedian(X, axis=0), X.shape)[missing]
+    return X, y, X[:0], y[:0]
+
+
+def ill(arrays: Arrays) -> Parts:
+    """Any degree of heart disease (+1) against none (−1), all rows, as in `every_row`."""
+    X, y, *none = every_row(arrays)
+    return X, np.where(y > 0, 1, -1), none[0], none[1]
+
+
+def only(*classes: int) -> Callable[[Arrays], Parts]:
+    """The rows of these classes."""
+
+    def prepare(arrays: Arrays) -> Parts:
+        X_train, y_train, X_test, y_test = as_given(arrays)
+        kept, held = np.isin(y_train, classes), np.isin(y_test, classes)
+        return X_train[kept], y_train[kept], X_test[held], y_test[held]
+
+    return prepare
+
+
 def tf_idf(arrays: Arrays) -> Parts:
     """Term counts to TF-IDF with rows of unit length; the papers do not say what they used."""
     from sklearn.feature_extraction.text import TfidfTransformer
@@ -205,6 +230,20 @@ def mixture(_: Arrays) -> Parts:
     return X[:n_train], y[:n_train], X[n_train:], y[n_train:]
 
 
+def far_mass(_: Arrays) -> Parts:
+    """Two classes that the second column separates, as in Figure 1 of the MMDA paper.
+
+    Most rows of the one class lie far from the boundary and draw the means, the covariances and
+    the principal component their way. 1,000 rows train, and as many test.
+    """
+    rng = np.random.default_rng(SPLIT_SEED)
+    y = np.where(np.arange(2000) % 2, 1, -1)
+    far = (y == 1) & (rng.random(len(y)) < 0.85)
+    X = np.column_stack((rng.standard_normal(len(y)), y * rng.uniform(-0.8, -0.3, len(y))))
+    X[far] = np.column_stack((6.0 + X[far, 0], rng.uniform(-6.0, -0.3, far.sum())))
+    return X[:1000], y[:1000], X[1000:], y[1000:]
+
+
 def generated(_: Arrays) -> Parts:
     """Three overlapping Gaussian classes: needs no file, for trying the machinery."""
     rng = np.random.default_rng(SPLIT_SEED)
@@ -215,6 +254,7 @@ def generated(_: Arrays) -> Parts:
 
 RECIPES: dict[str, Recipe] = {
     "optdigits": Recipe(as_given, "optdigits", openml=28, n_train=3823, n_rows=5620),
+    "optdigits_069": Recipe(only(0, 6, 9), "optdigits", openml=28, n_train=3823, n_rows=5620),
     "satimage": Recipe(
         as_given,
         "satimage",
@@ -222,6 +262,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     "pendigits": Recipe(as_given, "pendigits", openml=32, n_train=7494, n_rows=10992),
     "letter": Recipe(first_rows(15_000), "letter", openml=6, n_rows=20_000),
+    "letter_16000": Recipe(first_rows(16_000), "letter", openml=6, n_rows=20_000),
     "mnist": Recipe(as_given, "mnist", openml=554, n_train=60_000, n_rows=70_000),
     "mnist_unit": Recipe(pixels, "mnist", openml=554, n_train=60_000, n_rows=70_000),
     "usps": Recipe(as_given, "usps", where=LIBSVM_PAGE + " (usps, usps.t; values in [0, 1])"),
@@ -244,6 +285,13 @@ RECIPES: dict[str, Recipe] = {
     "covtype_20000": Recipe(lodgepole(20_000), "covtype", openml=1596, n_rows=581_012),
     "covtype_100000": Recipe(lodgepole(100_000), "covtype", openml=1596, n_rows=581_012),
     "covtype_all": Recipe(every_lodgepole, "covtype", openml=1596, n_rows=581_012),
+    "dna": Recipe(as_given, "dna", where=LIBSVM_PAGE + " (dna.scale, dna.scale.t)"),
+    "wine": Recipe(every_row, "wine", openml=187, n_rows=178),
+    "ionosphere": Recipe(every_row, "ionosphere", openml=59, n_rows=351),
+    "pima": Recipe(every_row, "pima", openml=37, n_rows=768),
+    "bupa": Recipe(every_row, "bupa", where="UCI, Liver Disorders: bupa.data"),
+    "heart": Recipe(ill, "heart_cleveland", where="UCI, Heart Disease: processed.cleveland.data"),
+    "far_mass": Recipe(far_mass),
     "mixture": Recipe(mixture),
     "generated": Recipe(generated),
 }

@@ -95,8 +95,8 @@ def main(argv: Sequence[str]) -> None:
     session.run(measurements(options.sets, QUICK_ROWS if options.quick else None))
     notes = [
         f"Median of {REPEATS} fits after a warm-up on 200 rows, whose time (compilation) is the "
-        "last column. LIBSVM is scikit-learn's SVC, which runs on one thread; each machine is measured "
-        "against the one of its own C (the papers' machines against C = 1)."
+        "last column. LIBSVM is scikit-learn's SVC, which runs on one thread; each machine is "
+        "measured against the one of its own C (the papers' machines against C = 1)."
     ]
     table = speed_table(session.records, options.sets)
     session.write("Fit time at default settings", [table], notes)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from itertools import chain, islice
 from numbers import Integral
 from threading import Condition, local
 from typing import Any, TypeVar
@@ -54,8 +55,11 @@ def ordered_map(
     function: Callable[[Item], Answer], items: Iterable[Item], threads: int
 ) -> Iterator[Answer]:
     """Yield function(item) in the order of `items`, computing a few of them at a time."""
-    if threads <= 1:
-        yield from map(function, items)
+    iterator = iter(items)
+    some = list(islice(iterator, 2))
+    # One item is not worth a thread.
+    if threads <= 1 or len(some) < 2:
+        yield from map(function, chain(some, iterator))
         return
     turnstile, floats = _Turnstile(), np.geterr()
 
@@ -67,7 +71,7 @@ def ordered_map(
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Answer]] = deque()
         try:
-            for item in items:
+            for item in chain(some, iterator):
                 waiting.append(pool.submit(work, item))
                 if len(waiting) > 2 * threads:
                     yield waiting.popleft().result()

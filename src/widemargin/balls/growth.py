@@ -16,8 +16,9 @@ into memory, the core is all rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -33,6 +34,11 @@ from widemargin.loop import Stop
 from widemargin.machines import Machines
 from widemargin.rows.base import IndexArray
 from widemargin.threads import ordered_map
+
+Answer = TypeVar("Answer")
+
+# Problems with fewer core rows are solved sooner than a thread has started.
+_WORTH_A_THREAD = 800
 
 
 class CoreSet(Generic[State]):
@@ -111,12 +117,12 @@ class CoreSet(Generic[State]):
             alpha = np.zeros((self.points.n_problems, len(core)))
             place = np.argsort(core)[np.searchsorted(np.sort(core), self.first)]
             alpha[:, place] = self.first_alpha
-        problems = self._problems(core, member)
 
         def begin(p: int) -> State:
-            return self.method.begin(problems[p], None if alpha is None else alpha[p, member[p]])
+            problem = self._problem(p, core, member)
+            return self.method.begin(problem, None if alpha is None else alpha[p, member[p]])
 
-        balls = tuple(ordered_map(begin, range(len(problems)), self.threads))
+        balls = tuple(self._each(begin, member))
         return self._seen(core, member, balls, 0, n_kernel)
 
     def step(self, state: CoreState[State]) -> CoreState[State]:
@@ -128,7 +134,6 @@ class CoreSet(Generic[State]):
         kept, core, member = joined
         self.matrix.keep(kept)
         n_kernel = state.n_kernel + self.matrix.extend(core, len(kept))
-        problems = self._problems(core, member)
         # With one row at a time, most core sets stay as they are, and so do their balls.
         same_core = member[:, : len(kept)].sum(axis=1) == member.sum(axis=1)
 
@@ -137,11 +142,11 @@ class CoreSet(Generic[State]):
             if same_core[p] and len(ball.alpha) == member[p].sum():
                 return ball
             worst = max(ball.worst, float(state.look.worst[p]))
-            return self.method.solve(
-                problems[p], self._carried(state, p, kept, member), float(gaps[p]), worst
-            )
+            problem = self._problem(p, core, member)
+            carried = self._carried(state, p, kept, member)
+            return self.method.solve(problem, carried, float(gaps[p]), worst)
 
-        balls = tuple(ordered_map(solve, range(len(problems)), self.threads))
+        balls = tuple(self._each(solve, member))
         return self._seen(core, member, balls, state.n_passes, n_kernel)
 
     def certificate(self, state: CoreState[State]) -> Certificate:
@@ -204,13 +209,15 @@ class CoreSet(Generic[State]):
 
     def _refined(self, state: CoreState[State]) -> CoreState[State]:
         """Return the state with the unfinished balls refined, on the same core."""
-        problems = self._problems(state.core, state.member)
         done = self._done(state)
 
         def refine(p: int) -> State | None:
-            return None if done[p] else self.method.refine(problems[p], state.balls[p])
+            if done[p]:
+                return None
+            problem = self._problem(p, state.core, state.member)
+            return self.method.refine(problem, state.balls[p])
 
-        refined = list(ordered_map(refine, range(len(problems)), self.threads))
+        refined = self._each(refine, state.member)
         if all(ball is None for ball in refined):
             return replace(state, exhausted=True)
         balls = tuple(
@@ -265,21 +272,24 @@ class CoreSet(Generic[State]):
 
     # Problems, machines, and what is known of them.
 
-    def _problems(self, core: IndexArray, member: NDArray[np.bool_]) -> list[CoreProblem]:
+    def _problem(self, p: int, core: IndexArray, member: NDArray[np.bool_]) -> CoreProblem:
+        """Return one problem on its core rows."""
+        own = member[p]
         K = self.matrix.values(len(core))
-        ridge = self.points.ridge[core]
-        projections = self.points.projections
-        problems = []
-        for p in range(self.points.n_problems):
-            sign = self.points.sign(p, core)
-            own = member[p]
-            values: NDArray[Any] = K if own.all() else K[np.ix_(own, own)]
-            projection = None
-            if projections is not None:
-                projection = projections[p, core[own]]
-                values = values[:, : len(values)] - projection @ projection.T
-            problems.append(CoreProblem(values, sign[own], ridge[own], self.points.eta, projection))
-        return problems
+        values: NDArray[Any] = K if own.all() else K[np.ix_(own, own)]
+        index = core[own]
+        projection = None
+        if self.points.projections is not None:
+            projection = self.points.projections[p, index]
+            values = values[:, : len(values)] - projection @ projection.T
+        sign, ridge = self.points.sign(p, index), self.points.ridge[index]
+        return CoreProblem(values, sign, ridge, self.points.eta, projection)
+
+    def _each(self, work: Callable[[int], Answer], member: NDArray[np.bool_]) -> list[Answer]:
+        """Return work(p) of every problem, in threads where it is worth their while."""
+        small = int(member.sum(axis=1).max()) < _WORTH_A_THREAD
+        threads = 1 if small else self.threads
+        return list(ordered_map(work, range(self.points.n_problems), threads))
 
     def _machines(
         self, core: IndexArray, member: NDArray[np.bool_], balls: tuple[State, ...]

@@ -29,6 +29,7 @@ from widemargin.discriminant.kernel_matrix import (
     OnRows,
     as_direction,
     orthonormal,
+    shortened,
     stacked,
     unrelated_to,
 )
@@ -40,6 +41,8 @@ Matrix = NDArray[np.float64]
 
 # Share of the memory budget for the matrix of kernel values among core rows.
 _MATRIX_SHARE = 0.7
+# Share of ‖Φβ‖² that must be left without the earlier directions for it to be a direction.
+_NOTHING_LEFT = 1e-12
 
 
 class Core:
@@ -132,10 +135,16 @@ class Core:
             if gamma is not None and against[i]:
                 basis, values = stacked(against[i], points.n)
                 function = OnRows(coef + basis @ gamma[i], own[:, i] + values @ gamma[i])
+            function = shortened(function, points, self._applied)
+            # Once more for the last digits.
+            function = function.minus(against[i]).minus(against[i])
+            if function.norm2 <= _NOTHING_LEFT * OnRows(coef, own[:, i]).norm2:
+                # The earlier directions are all that there is: the rest is rounding.
+                function = OnRows(0.0 * coef, 0.0 * coef)
             bias = float(beta[:, i].sum())
-            machine = Machine(function, bias, primal[i], dual[i], result.converged)
+            machine = Machine(function, bias, float(primal[i]), float(dual[i]), result.converged)
             n_kernel = result.certificate.n_kernel + points.n * len(index)
-            direction = as_direction(points, p, machine, 0 if i else n_kernel)
+            direction = as_direction(self.points, p, machine, 0 if i else n_kernel)
             found.append(
                 replace(
                     direction,

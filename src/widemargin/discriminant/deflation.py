@@ -9,6 +9,8 @@ loss with a free bias, (1) and (4). `SVC` keeps kernel values in float32, so its
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from widemargin.balls import Points
-from widemargin.discriminant.directions import squared_objectives
+from widemargin.discriminant.directions import Direction, squared_objectives
 from widemargin.discriminant.kernel_matrix import (
     Machine,
     MatrixFinder,
@@ -37,6 +39,13 @@ _ROUGH, _MOST_STEPS = 1e-4, 1_000_000
 
 class Deflation(MatrixFinder):
     """Directions on the deflated kernel matrix; parameters as in `MatrixFinder`."""
+
+    def find(
+        self, problems: Sequence[int], earlier: list[list[OnRows]], seconds: float | None
+    ) -> list[Direction[OnRows]]:
+        """Return the best direction of each problem."""
+        with rough_is_enough():
+            return super().find(problems, earlier, seconds)
 
     def solve(self, sign: Vector, against: list[OnRows]) -> Machine:
         """Return the machine on K − VᵀV."""
@@ -65,6 +74,17 @@ class Deflation(MatrixFinder):
         return exact.alpha, exact.intercept, exact.primal, exact.dual, converged
 
 
+@contextmanager
+def rough_is_enough() -> Iterator[None]:
+    """Let `SVC` stop without a warning, for its answer is refined.
+
+    Filters of warnings belong to all threads, so they must be set before threads begin.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
 def rough_alpha(kernel: str, X: Matrix, sign: Vector, points: Points) -> Vector:
     """Return the dual variables that scikit-learn's `SVC` finds, to a few digits.
 
@@ -80,9 +100,7 @@ def rough_alpha(kernel: str, X: Matrix, sign: Vector, points: Points) -> Vector:
         C and weights of the rows.
     """
     machine = SVC(kernel=kernel, C=points.C, tol=_ROUGH, max_iter=_MOST_STEPS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        machine.fit(X, sign, sample_weight=points.weight)
+    machine.fit(X, sign, sample_weight=points.weight)
     alpha = np.zeros(len(sign))
     alpha[machine.support_] = np.abs(machine.dual_coef_[0])
     return alpha

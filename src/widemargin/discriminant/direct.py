@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.discriminant.directions import squared_objectives
-from widemargin.discriminant.kernel_matrix import Machine, MatrixFinder, OnRows, stacked
+from widemargin.discriminant.kernel_matrix import (
+    Machine,
+    MatrixFinder,
+    OnRows,
+    orthonormal,
+    stacked,
+)
 from widemargin.qp.hinge import solve_hinge_dual
 from widemargin.qp.sor import solve_sor
 
@@ -37,6 +43,7 @@ class Direct(MatrixFinder):
         alpha, gamma, bias, primal, dual, converged = solve(sign, values, coef.T @ values)
         beta = sign * alpha
         function = OnRows(beta + coef @ gamma, self.K @ beta + values @ gamma)
+        function = function.minus(orthonormal(units))
         return Machine(function, bias, primal, dual, converged)
 
     def _squared(

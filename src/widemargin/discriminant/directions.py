@@ -53,6 +53,9 @@ class Direction(Generic[Function]):
         Objective and lower bound, within `scope` of the finder.
     n_vectors : int
         Vectors of this machine alone.
+    varies : bool
+        Whether the feature is not the same for all rows. A constant one may do better than none,
+        for it takes over from the bias, which has its price; but it tells nothing.
     n_kernel, n_passes : int
         Kernel evaluations and passes over the rows that it cost, for the first of those that
         were found together.
@@ -74,6 +77,7 @@ class Direction(Generic[Function]):
     primal: float
     dual: float
     n_vectors: int
+    varies: bool
     n_kernel: int = 0
     n_passes: int = 0
     order: int = 0
@@ -114,11 +118,14 @@ class Found(Generic[Function]):
         Problems that have come to their end.
     n_rounds : int
         Rounds that were taken.
+    cut : str or None
+        Why a solver was stopped before it had a direction at all.
     """
 
     directions: tuple[Direction[Function], ...]
     ended: frozenset[int]
     n_rounds: int
+    cut: str | None = None
 
 
 class Extraction(Generic[Function]):
@@ -180,16 +187,19 @@ class Extraction(Generic[Function]):
             earlier = [self._earlier(state, p) for p in problems]
             found = self.finder.find(problems, earlier, seconds)
         share = (perf_counter() - begun) / max(1, len(found))
-        kept, ended = [], set(state.ended)
+        kept, ended, cut = [], set(state.ended), state.cut
         for direction in found:
             p = direction.problem
             # By the lower bound: what a rough solution has missed may still be there.
-            if direction.norm and direction.dual < (1.0 - self.least_gain) * self.constant[p]:
+            gains = direction.dual < (1.0 - self.least_gain) * self.constant[p]
+            if direction.norm and gains and direction.varies:
                 order = 1 + sum(other.problem == p for other in state.directions)
                 kept.append(replace(direction, order=order, seconds=share))
-            else:
+            elif direction.norm or direction.converged:
                 ended.add(p)
-        return Found((*state.directions, *kept), frozenset(ended), state.n_rounds + 1)
+            else:
+                cut = direction.stopped
+        return Found((*state.directions, *kept), frozenset(ended), state.n_rounds + 1, cut)
 
     def _earlier(self, state: Found[Function], problem: int) -> list[Function]:
         return [
@@ -219,9 +229,10 @@ class Extraction(Generic[Function]):
 
     def stopped(self, state: Found[Function]) -> Stop | None:
         """Return whether all rounds are taken."""
-        for direction in state.directions:
-            if direction.stopped in _WANTED:
-                return Stop(direction.stopped, converged=False)
+        reasons = [direction.stopped for direction in state.directions]
+        wanted = [reason for reason in reasons if reason in _WANTED]
+        if state.cut or wanted:
+            return Stop(state.cut or wanted[0], converged=False)
         left = self.rounds[state.n_rounds :]
         if any(p not in state.ended for problems in left for p in problems):
             return None
@@ -282,3 +293,9 @@ def error_of(points: Points, problem: int, decision: NDArray[Any]) -> float:
     """Return the share of the rows' weight on the wrong side of a machine."""
     wrong = points.sign(problem, slice(None)) * decision <= 0
     return float(points.weight[wrong].sum() / points.weight.sum())
+
+
+def varies(values: NDArray[Any]) -> bool:
+    """Return whether values differ by more than rounding."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return float(np.ptp(values)) > 16.0 * float(np.finfo(values.dtype).eps) * largest

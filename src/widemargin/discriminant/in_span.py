@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.balls import Points
-from widemargin.discriminant.directions import Direction, error_of
+from widemargin.discriminant.directions import Direction, error_of, varies
 from widemargin.loop import Limits, Result, run
 from widemargin.progress import Report
 from widemargin.span import Problems, SpanFit, SpanState, Strategy, span_fit
@@ -103,26 +103,23 @@ class InSpan:
         self, problems: Sequence[int], earlier: list[list[Vector]], seconds: float | None
     ) -> list[Direction[Vector]]:
         """Return the best direction of each problem."""
-        solver = self._solver(problems, earlier, seconds)
-        result = run(solver, Limits(self.max_iter, seconds), self.report)
-        self._latest = solver
-        return self._directions(solver, result, problems, earlier)
-
-    def _solver(
-        self, problems: Sequence[int], earlier: list[list[Vector]], seconds: float | None
-    ) -> SpanFit:
-        """Return what finds the directions: the first fit, or one on its vectors."""
+        columns = list(range(len(problems)))
         if self._latest is None:
-            if len(problems) == self.points.n_problems:
-                return self._first
-            # The problems come one by one, but the vectors are to be good for all of them.
-            self._first.tol, aim = max(self.tol, _CHOICE_TOL), self._first.tol
-            run(self._first, Limits(self.max_iter, seconds), self.report)
-            self._first.tol = aim
-            self._latest = self._first
+            solver, whole = self._first, len(problems) == self.points.n_problems
+            if not whole:
+                # The problems come one by one, but the vectors are to be good for all of them.
+                solver.tol = max(self.tol, _CHOICE_TOL)
+            result = run(solver, Limits(self.max_iter, seconds), self.report)
+            self._latest = solver
+            if whole or not result.converged:
+                columns = columns if whole else list(problems)
+                return self._directions(solver, result, columns, problems, earlier)
         units = [self._units(some) for some in earlier]
         directions = np.stack([each.T for each in units]) if units[0].shape[1] else None
-        return self._latest.again(self._problems(problems), directions, self.tol)
+        solver = self._latest.again(self._problems(problems), directions, self.tol)
+        result = run(solver, Limits(self.max_iter, seconds), self.report)
+        self._latest = solver
+        return self._directions(solver, result, columns, problems, earlier)
 
     def _problems(self, chosen: Sequence[int]) -> Problems:
         points = self.points
@@ -147,6 +144,7 @@ class InSpan:
         self,
         solver: SpanFit,
         result: Result[SpanState],
+        columns: Sequence[int],
         problems: Sequence[int],
         earlier: list[list[Vector]],
     ) -> list[Direction[Vector]]:
@@ -157,8 +155,8 @@ class InSpan:
         n_passes = result.certificate.n_passes - self._n_passes
         self._n_kernel, self._n_passes = result.certificate.n_kernel, result.certificate.n_passes
         found = []
-        for i, p in enumerate(problems):
-            beta, bias = state.beta[:-1, i], float(state.beta[-1, i])
+        for i, (column, p) in enumerate(zip(columns, problems, strict=True)):
+            beta, bias = state.beta[:-1, column], float(state.beta[-1, column])
             units = self._units(earlier[i])
             for _ in range(2 if units.size else 0):
                 # Once more for the last digits.
@@ -170,10 +168,11 @@ class InSpan:
                 beta * scale,
                 norm,
                 bias * scale,
-                error_of(self.points, p, scores[:, i]),
-                float(state.primal[i]),
-                float(state.dual[i]),
+                error_of(self.points, p, scores[:, column]),
+                float(state.primal[column]),
+                float(state.dual[column]),
                 n_vectors=basis.size,
+                varies=varies(scores[:, column]),
                 stopped=result.certificate.stopped,
                 converged=result.converged,
             )

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.balls import Points
-from widemargin.discriminant.directions import Direction, error_of
-from widemargin.span.basis import Vectors, kernel_matrix
+from widemargin.discriminant.directions import Direction, error_of, varies
+from widemargin.span.basis import Basis, Vectors, kernel_matrix
 from widemargin.threads import ordered_map
 
 Vector = NDArray[np.float64]
@@ -25,6 +25,9 @@ Matrix = NDArray[np.float64]
 # A function whose squared norm falls to this share of itself without its part in the span of others
 # lies in that span.
 _NOTHING_LEFT = 1e-20
+# Σ|a| max|f| over ‖f‖² from which an expansion is long; and the squared distance from the span of
+# others, relative to the largest k(x, x), below which a row depends on them.
+_LONG, _DEPENDENT = 1e4, 1e-11
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,29 @@ def orthonormal(functions: Sequence[OnRows]) -> list[OnRows]:
         if left.norm2 > _NOTHING_LEFT * function.norm2:
             basis.append(left.times(1.0 / np.sqrt(left.norm2)))
     return basis
+
+
+def shortened(function: OnRows, points: Points, applied: Callable[[Vector], Vector]) -> OnRows:
+    """Return the function on independent rows, if rounding could show in its expansion.
+
+    Where rows depend on each other in the feature space (the linear kernel of more rows than
+    features, or equal features), long coefficients may stand for a short function: what they
+    add up to is then lost in their rounding. On independent rows there are no such coefficients.
+    """
+    index = np.flatnonzero(function.coef)
+    largest = float(np.abs(function.values).max(initial=0.0))
+    length = float(np.abs(function.coef).sum())
+    if not length * largest > _LONG * max(function.norm2, np.finfo(float).tiny):
+        return function
+    rows = Vectors(points.rows.take(index), index)
+    basis = Basis.of(points.kernel, rows, _DEPENDENT, points.rows)
+    assert basis.vectors.index is not None
+    if basis.size == len(index):
+        return function
+    coef = np.zeros(len(function.coef))
+    coordinates = basis.whitened(function.values[basis.vectors.index, None])
+    coef[basis.vectors.index] = basis.coefficients(coordinates)[:, 0]
+    return OnRows(coef, applied(coef))
 
 
 def stacked(functions: Sequence[OnRows], n: int) -> tuple[Matrix, Matrix]:
@@ -147,6 +173,7 @@ def as_direction(
         machine.primal,
         machine.dual,
         n_vectors=int(np.count_nonzero(function.coef)),
+        varies=varies(function.values),
         n_kernel=n_kernel,
         converged=machine.converged,
         stopped="solved" if machine.converged else "no more digits in the quadratic program",
@@ -196,6 +223,10 @@ class MatrixFinder(ABC):
             against = unrelated_to(earlier[i], weight, self.constraint, self.K.__matmul__)
             sign = self.points.sign(problems[i], slice(None))
             machine = self.solve(sign, against)
+            function = shortened(machine.function, self.points, self.K.__matmul__)
+            # Once more for the last digits.
+            function = function.minus(orthonormal(against))
+            machine = replace(machine, function=function)
             return as_direction(self.points, problems[i], machine, 0 if i else spent)
 
         return list(ordered_map(find_one, range(len(problems)), self.threads))

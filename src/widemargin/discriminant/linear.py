@@ -19,18 +19,18 @@ Proposition 3: the answer is the same. `hinge` has the machines of MMDA's (1), w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from widemargin.balls import Points
-from widemargin.discriminant.directions import Direction, error_of
+from widemargin.discriminant.directions import Direction, error_of, varies
 from widemargin.rows.base import IndexArray
 
 Vector = NDArray[np.float64]
@@ -103,6 +103,10 @@ class Linear:
 
     def _find(self, problem: int, normals: Matrix) -> Direction[Vector]:
         newton = _Newton(self.points, problem, normals, self.method)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._solved(newton, problem)
+
+    def _solved(self, newton: _Newton, problem: int) -> Direction[Vector]:
         point = newton.at(np.zeros(self.points.rows.shape[1] + 1), np.zeros(self.points.n))
         steps, progress = 0, True
         while point.gap() > self.tol and progress and steps < _MOST_STEPS:
@@ -122,6 +126,7 @@ class Linear:
             point.primal,
             point.dual,
             n_vectors=1,
+            varies=varies(point.scores),
             n_passes=newton.n_passes,
             converged=converged,
             stopped="solved" if converged else "no more digits in the linear system",
@@ -171,6 +176,8 @@ class _Newton:
         # α is feasible for the dual, and so is every multiple: the best is the root of a parabola.
         total = float(alpha.sum())
         square = float(pull @ pull) + 2.0 * loss
+        if not np.isfinite(square):
+            raise _too_large()
         dual = 0.5 * total * total / square if square > 0 else 0.0
         return _Point(w, scores, w - pull, primal, dual)
 
@@ -218,11 +225,11 @@ class _Newton:
         for part in self.points.rows.scan(visit, active, width=len(gradient)):
             matrix += part
         self.n_passes += 1
-        factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
-        direction: Vector = -cho_solve(factor, gradient, check_finite=False)
+        solve = _inverse(matrix)
+        direction = -solve(gradient)
         if not self.deflated and self.normals.size:
             border = np.vstack([self.normals, np.zeros((1, self.normals.shape[1]))])
-            tilted = cho_solve(factor, border, check_finite=False)
+            tilted = solve(border)
             gamma = np.linalg.solve(border.T @ tilted, border.T @ direction)
             direction -= tilted @ gamma
         return direction
@@ -261,6 +268,26 @@ class _Newton:
         for part in self.points.rows.scan(_Pull(coef), index):
             total += part
         return total
+
+
+def _inverse(matrix: Matrix) -> Callable[[Matrix], Matrix]:
+    """Return how to divide by I plus a positive semidefinite matrix."""
+    if not np.isfinite(matrix).all():
+        raise _too_large()
+    try:
+        factor = cho_factor(matrix, check_finite=False)
+    except LinAlgError:
+        # Rounding of huge values hides the identity: no eigenvalue is below 1.
+        values, vectors = np.linalg.eigh(matrix)
+        values = np.maximum(values, 1.0)
+        return lambda right: (vectors / values) @ (vectors.T @ right)
+    return lambda right: np.asarray(cho_solve(factor, right, check_finite=False))
+
+
+def _too_large() -> ValueError:
+    return ValueError(
+        "X has values too large for the linear kernel: their squares overflow; scale X."
+    )
 
 
 def _exact(block: Any) -> Any:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.balls import Points
-from widemargin.discriminant.deflation import rough_alpha
-from widemargin.discriminant.directions import Direction, error_of
+from widemargin.discriminant.deflation import rough_alpha, rough_is_enough
+from widemargin.discriminant.directions import Direction, error_of, varies
 from widemargin.discriminant.linear import normals
 from widemargin.qp.hinge import HingeDual, polished, solve_hinge_dual
 
@@ -64,10 +64,11 @@ class LinearHinge:
         self, problems: Sequence[int], earlier: list[list[Vector]], seconds: float | None
     ) -> list[Direction[Vector]]:
         """Return the best direction of each problem."""
-        return [
-            self._find(p, normals(self.points, some, self.constraint))
-            for p, some in zip(problems, earlier, strict=True)
-        ]
+        with rough_is_enough():
+            return [
+                self._find(p, normals(self.points, some, self.constraint))
+                for p, some in zip(problems, earlier, strict=True)
+            ]
 
     def _find(self, problem: int, units: Matrix) -> Direction[Vector]:
         points, sign = self.points, self.points.sign(problem, slice(None))
@@ -91,6 +92,7 @@ class LinearHinge:
             solved.primal,
             solved.dual,
             n_vectors=1,
+            varies=varies(self.X @ w),
             converged=converged,
             stopped="solved" if converged else "no more digits in the quadratic program",
         )

@@ -283,7 +283,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
                 limits = Limits(None, self.max_time, patience=len(extraction.rounds) + 1)
                 result = run(extraction, limits, report)
             found = sorted(result.state.directions, key=lambda d: (d.problem, d.order))
-            self._check_found(found)
+            self._check_found(result)
             self._keep_features(points, finder, found)
         self._keep_table(found)
         self._keep_certificate(result)
@@ -419,16 +419,26 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
                 "solver='span'."
             )
 
-    def _check_found(self, found: Sequence[Direction[Any]]) -> None:
-        """Raise if there is no direction, and warn where there are fewer than asked for."""
-        if not found:
+    def _check_found(self, result: Result[Found[Any]]) -> None:
+        """Raise if there is no direction."""
+        if result.state.directions:
+            return
+        if result.state.cut:
             raise ValueError(
-                "X holds no direction that separates the classes better than a constant does; are "
-                "its rows all equal, or C too small?"
+                f"MaxMarginDA was stopped before it had found a direction ({result.state.cut}); "
+                "give it more time or steps."
             )
+        raise ValueError(
+            "X holds no direction that separates the classes better than a constant does; are its "
+            "rows all equal, or C too small?"
+        )
 
     def _keep_features(self, points: Points, finder: Any, found: Sequence[Direction[Any]]) -> None:
         """Set what `transform` needs."""
+        for name in ("components_", "vectors_", "coef_", "support_"):
+            # Of an earlier fit with another kernel.
+            if hasattr(self, name):
+                delattr(self, name)
         norm = np.array([direction.norm for direction in found])
         factor = norm if self.scale == "margin" else np.ones(len(found))
         self.intercept_ = factor * np.array([direction.intercept for direction in found])
@@ -456,11 +466,15 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
         self.vectors_ = sparse.csr_array(vectors) if sparse.issparse(stored) else vectors
         self.coef_ = np.ascontiguousarray(coef)
 
+    def _problem_names(self) -> NDArray[Any]:
+        """Return the class that each problem sets against the rest, or the number of its code."""
+        if self.codes is not None:
+            return np.arange(self.codes_.shape[1])
+        return self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+
     def _keep_table(self, found: Sequence[Direction[Any]]) -> None:
         """Set the table of directions."""
-        names = self.classes_ if self.codes is None else np.arange(self.codes_.shape[1])
-        if self.codes is None and len(self.classes_) == 2:
-            names = self.classes_[1:]
+        names = self._problem_names()
         primal = np.array([direction.primal for direction in found])
         dual = np.array([direction.dual for direction in found])
         self.directions_: dict[str, NDArray[Any]] = {
@@ -491,8 +505,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
                 stacklevel=4,
             )
         elif result.state.ended:
-            names = self.classes_ if self.codes is None else np.arange(self.codes_.shape[1])
-            short = [str(names[-1 if len(names) == 2 else p]) for p in sorted(result.state.ended)]
+            short = [str(self._problem_names()[p]) for p in sorted(result.state.ended)]
             warnings.warn(
                 f"Fewer than n_directions={self.n_directions} directions separate "
                 f"{', '.join(short)} from the rest: the remaining subspace holds none that does "
@@ -527,7 +540,10 @@ class _Projections:
 
 def _given_codes(codes: Any, n_classes: int) -> NDArray[np.float64]:
     """Return the user's table of signs, or say what is wrong with it."""
-    table = np.asarray(codes, dtype=np.float64)
+    try:
+        table = np.asarray(codes, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"codes={codes!r} must be a table of −1 and 1.") from error
     if table.ndim != 2 or len(table) != n_classes or not table.size:
         raise ValueError(
             f"codes must have a row for each of the {n_classes} classes and a column for each "

@@ -2,7 +2,8 @@
 
 ``sor`` is the papers' successive over-relaxation, ``active_set`` an exact method that starts warm,
 ``coordinate`` a greedy ascent on a kernel matrix that many problems share, and ``margin`` puts the
-last two together for the dual of the L2-SVM. ``hinge`` is the dual of the hinge-loss SVM.
+last two together for the dual of the L2-SVM. ``hinge`` is the dual of the hinge-loss SVM with a
+free bias, by pairs of variables, with ``box_newton`` and ``interior`` for what is hard for those.
 """
 
 from widemargin.qp.active_set import solve_nonnegative

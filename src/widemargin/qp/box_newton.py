@@ -115,6 +115,11 @@ class BoxProblem:
                 beta[some] += min(1.0, -total / room) * way[some]
         return beta
 
+    def rounding(self, beta: Vector) -> float:
+        """Return what `error` may be wrong by; sums of n terms err less than each of them could."""
+        size = float(np.abs(self.own()).max() * np.sqrt(beta @ beta))
+        return _EPS * (4.0 * float(np.abs(self.linear).max()) + size)
+
     def between(self, beta: Vector, error: Vector) -> tuple[float, float]:
         """Return the largest error of what may rise, and the least of what may fall.
 
@@ -234,7 +239,7 @@ def _bent(
 
 
 def _step(problem: BoxProblem, beta: Vector, error: Vector, move: Vector) -> tuple[float, Vector]:
-    """Return the step of the largest gain along `move` within the box, and Q move."""
+    """Return how far to go along `move` within the box, 0 if it gains nothing, and Q move."""
     product = problem.product(move)
     moving = np.flatnonzero(move)
     if not len(moving):
@@ -246,4 +251,10 @@ def _step(problem: BoxProblem, beta: Vector, error: Vector, move: Vector) -> tup
         return 0.0, product
     ahead = np.where(move > 0, problem.upper - beta, beta - problem.lower)[moving]
     room = float((ahead / np.abs(move[moving])).min())
-    return (min(slope / curvature, room) if curvature > 0.0 else room), product
+    best = slope / curvature if curvature > 0.0 else np.inf
+    inside = moving[ahead > np.abs(move[moving])]
+    if len(inside) and np.ptp((error - product)[inside]) <= 0.5 * np.ptp(error[inside]):
+        # It solves the system, so no step is better than 1; a singular system blows up the
+        # rounding that says otherwise.
+        best = min(best, 1.0)
+    return min(best, room), product

@@ -10,15 +10,16 @@ Kocsor, Kovács and Szepesvári, "Margin maximizing discriminant analysis" (MMDA
     G = [[Y K Y, Y V], [Vᵀ Y, UᵀU]],   V = ΦᵀU,   w = ΦYα + Uγ.
 
 (The paper writes −γ for our γ.) This is the *direct method* of its section 3.2: γ stays among the
-variables, and K is never changed or copied. Two kinds of step take turns, and both set γ to its
-optimum, which amounts to K − V (UᵀU)⁻¹ Vᵀ in place of K, made row by row as needed:
+variables, and K is not changed. All steps set γ to its optimum, which amounts to K − V (UᵀU)⁻¹ Vᵀ
+in place of K, made row by row as needed:
 
-* sequential minimal optimisation, a pair of α at a time (``_compiled.exchange``);
-* where that is slow (large bounds, nearly dependent rows), a Newton step for all α between their
-  bounds and the bias together (``box_newton``): one linear system.
+* sequential minimal optimisation, a pair of α at a time (``_compiled.exchange``), in turns with
+* Newton steps for all α between their bounds and the bias together (``box_newton``), which are
+  exact where the former is slow: large bounds, nearly dependent rows;
+* once, when these have cost too much, an interior-point method for a better start (``interior``).
 
-Neither lowers the dual. The code works with β = yα, whose sum is zero, and with the error y − f
-of f = wᵀφ: a row on its margin has the error b.
+None lowers the dual. The code works with β = yα, whose sum is zero, and with the error y − f of
+f = wᵀφ: a row on its margin has the error b.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 
 from widemargin.certificate import relative_gap
 from widemargin.qp.box_newton import BoxProblem, newton
+from widemargin.qp.interior import cost_of_round, solve_interior
 
 Vector = NDArray[np.float64]
 
@@ -39,6 +41,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _FIRST_SPELL, _LEAST_SPELL = 1000, 32
 # What a floating-point operation inside a factorisation costs, relative to one of an update.
 _BLAS_ADVANTAGE = 30.0
+# Rounds of an interior-point method that pairs and Newton steps may cost before it is tried.
+_INTERIOR_ROUNDS = 10.0
 # Rounds without a gain above rounding before we stop.
 _PATIENCE = 3
 
@@ -133,9 +137,7 @@ def solve_hinge_dual(
     problem = _Problem(K, sign, upper, projection, gram, factored)
     beta = problem.feasible(start)
     limit = max(100 * len(beta), 10**6) if max_updates is None else max_updates
-    first = problem.solution(beta, 0)
-    last = problem.solution(*_solve(problem.box, beta.copy(), tol, limit, newton_first=False))
-    return first if first.gap < last.gap else last
+    return problem.best(beta, *_solve(problem.box, beta.copy(), tol, limit, newton_first=False))
 
 
 def polished(
@@ -177,10 +179,8 @@ def polished(
     """
     problem = _Problem(K, sign, upper, projection, gram, factored)
     beta = problem.feasible(alpha)
-    first = problem.solution(beta, 0)
     limit = max(100 * len(beta), 10**6)
-    last = problem.solution(*_solve(problem.box, beta.copy(), 1e-13, limit, newton_first=True))
-    return first if first.gap < last.gap else last
+    return problem.best(beta, *_solve(problem.box, beta.copy(), 1e-13, limit, newton_first=True))
 
 
 class _Problem:
@@ -240,6 +240,14 @@ class _Problem:
         gap = relative_gap(primal, dual)
         return HingeDual(np.abs(beta), gamma, intercept, primal, dual, gap, n_updates)
 
+    def best(self, start: Vector, found: list[Vector], n_updates: int) -> HingeDual:
+        """Return the point with the smallest gap, which need not be the last.
+
+        Gaps below 1e-13 are rounding and count as equal; then the first of `found` it is.
+        """
+        points = [self.solution(beta, n_updates) for beta in (*found, start)]
+        return min(points, key=lambda point: max(point.gap, 1e-13))
+
     def _least_loss(self, error: Vector) -> float:
         """Return the bias with the least loss: a weighted median of the errors."""
         order = np.argsort(error)
@@ -294,8 +302,11 @@ def _inverse_root(gram: NDArray[Any] | None, s: int) -> Vector:
 
 def _solve(
     box: BoxProblem, beta: Vector, tol: float, limit: int, *, newton_first: bool
-) -> tuple[Vector, int]:
-    """Take spells of pair updates and Newton steps in turns; return β and the updates."""
+) -> tuple[list[Vector], int]:
+    """Take spells of pair updates and Newton steps in turns.
+
+    Return the last point, and the one with the smallest violation, and the number of updates.
+    """
     from widemargin.qp import _compiled
 
     n = len(beta)
@@ -305,10 +316,10 @@ def _solve(
     least = max(1e-12 * float(own.max()), 1e-100)
     bounds = float((box.upper - box.lower).sum())
     n_updates, spell, patience = 0, max(_FIRST_SPELL, n), _PATIENCE
-    # Operations since the last Newton step, and how many systems that one took.
-    spent, n_systems = 0.0, 1
-    highest, closest, before = -np.inf, np.inf, 0.0
-    turn_of_newton = newton_first
+    # Operations: of pairs since the last Newton step, of that step, and all until now.
+    pairs = system = spent = 0.0
+    highest, closest, before, best = -np.inf, np.inf, 0.0, beta
+    turn_of_newton, interior = newton_first, cost_of_round(box) / _BLAS_ADVANTAGE
     while True:
         error = box.error(beta)
         top, bottom = box.between(beta, error)
@@ -316,18 +327,27 @@ def _solve(
         # The gap is at most the violation times all bounds, and the dual the least it is to be
         # compared with; a direction is as good as the violation is small beside its values.
         scale = min(1.0, float(np.ptp(box.linear - error)), max(value, 0.0) / bounds)
-        goal = max(tol * scale, 4.0 * _EPS * float(np.abs(error).max()))
-        if not top - bottom > goal:
-            break
+        goal = max(tol * scale, box.rounding(beta))
         # A round must raise the dual or lower the violation; else what is left is rounding.
         better = value - highest > 4.0 * _EPS * abs(value) or top - bottom < 0.9 * closest
-        highest, closest = max(value, highest), min(top - bottom, closest)
         patience = _PATIENCE if better else patience - 1
-        if patience == 0 or n_updates >= limit:
-            break
+        highest = max(value, highest)
+        if top - bottom < closest:
+            closest, best = top - bottom, beta.copy()
+        if not top - bottom > goal or patience == 0 or n_updates >= limit:
+            return [beta, best], n_updates
+        if spent > _INTERIOR_ROUNDS * interior:
+            interior = np.inf  # once is enough
+            inside = box.balanced(solve_interior(box))
+            after = 0.5 * float(inside @ (box.linear + box.error(inside)))
+            if after > value:
+                beta, turn_of_newton, before = inside, True, after
+                continue
         if turn_of_newton:
-            n_systems = newton(box, beta, error)
-            turn_of_newton, spent = False, 0.0
+            n_free = len(box.free(beta))
+            system = max(newton(box, beta, error), 1) * n_free**3 / 3 / _BLAS_ADVANTAGE
+            spent += system
+            turn_of_newton, pairs = False, 0.0
             after = 0.5 * float(beta @ (box.linear + error))
             # Where Newton gains more, pairs need only show it the next violators.
             spell = max(spell // 2, _LEAST_SPELL) if after - value > value - before else 2 * spell
@@ -348,8 +368,8 @@ def _solve(
                 box.factored,
             )
             n_updates += done
-            spent += done * float(n) * (2 + len(box.part))
-            system = len(box.free(beta)) ** 3 / 3 / _BLAS_ADVANTAGE
-            turn_of_newton = done < allowed or spent > n_systems * system
+            row = float(n) * (2 + len(box.part) + 2 * box.factored * box.K.shape[1])
+            pairs += done * row
+            spent += done * row
+            turn_of_newton = done < allowed or pairs > system
         beta = box.balanced(beta)
-    return beta, n_updates

@@ -72,7 +72,16 @@ class Curvature:
         self._cost = 0.0
         self._spent = 0.0
         self._formed = 0
+        # Whether the factors are those of another fit.
+        self.adopted = False
         self._last = np.empty(0, dtype=np.intp), np.empty((0, 0))
+
+    def adopt(self, other: Curvature) -> None:
+        """Step by the factors of another fit on the same rows and vectors, until they are stale."""
+        same = np.array_equal(other.problems.table, self.problems.table)
+        if same and np.array_equal(other.problems.C, self.problems.C):
+            self._factors, self._cost = dict(other._factors), other._cost
+            self._formed, self.adopted = other._formed, True
 
     def rearranged(self, problems: Problems) -> None:
         """Go on with rows in other places; the factors stay what they are."""
@@ -97,7 +106,7 @@ class Curvature:
         At zero (not `moved`) every row is inside every margin, and one sum serves all labels.
         """
         plan = self._plan(live, (basis.size + 1) ** 2, moved)
-        self._factors = {}
+        self._factors, self.adopted = {}, False
         self._spent, self._cost = 0.0, 0.0
         schedule = _ROWS_OF_ONE if len(plan.groups) == 1 else _ROWS_OF_MANY
         multiple = schedule[min(self._formed, len(schedule) - 1)]

@@ -82,6 +82,8 @@ class Descent:
         else:
             self.values, self.basis = shared.values, shared.basis
         self.curvature = Curvature(problems, self.values, room // 2)
+        if shared is not None:
+            self.curvature.adopt(shared.curvature)
         self.scores: Scores = np.zeros((problems.n, problems.n_problems), dtype=dtype)
         # Whose scores they are; None in the middle of a step, which may be interrupted.
         self.scores_of: Matrix | None = None
@@ -166,7 +168,7 @@ class Descent:
         gradient = np.zeros_like(beta) if before is None else before.gradient.copy()
         primal = zero if before is None else before.primal.copy()
         dual = zero.copy() if before is None else before.dual.copy()
-        gradient[:, live] = metric - pull
+        gradient[:, live] = self._tangential(metric - pull, live)
         primal[live] = 0.5 * (beta[:, live] * metric).sum(axis=0) + sums[0]
         if self.bound is not None:
             whitened = self._whitened(pull, live)
@@ -194,7 +196,7 @@ class Descent:
 
     def moments(self, beta: Matrix) -> Matrix:
         """Return Σ_i s_i k_z(x_i) f(x_i) over all rows for functions f = Σ β k(z, ·)."""
-        visit = _Moments(beta.astype(self.dtype), self.problems.weight)
+        visit = _Moments(beta, self.problems.weight)
         total = np.zeros_like(beta)
         for partial in self.values.scan(visit, 0, self.problems.n):
             total += partial
@@ -205,10 +207,13 @@ class Descent:
     def descend(self, state: SpanState, live: IndexArray) -> SpanState:
         """Return the state after a step of conjugate gradients in every live problem."""
         scores = self.scores[: state.n_rows]
-        if self.curvature.stale() or not self.curvature.knows(live).all():
+        # Factors of another fit are not good for the last digits.
+        poor = self.curvature.stale() or (state.tired > 0 and self.curvature.adopted)
+        if poor or not self.curvature.knows(live).all():
             state = self.estimated(state, live)
         assert state.newton is not None
         direction = self._direction(state.gradient, state.newton, live)[:, live]
+        direction = self._feasible(direction, live)
         kept = min(state.n_rows, self.values.kept_rows)
         # Where values must be computed again, a pass is dear: the rows whose values are kept, a
         # random sample, say how far to go.
@@ -341,6 +346,22 @@ class Descent:
             self._kept_tilted[problem] = self.curvature.solve(normal, columns)
         return self._kept_tilted[problem]
 
+    def _tangential(self, gradient: Matrix, live: IndexArray) -> Matrix:
+        """Return gradients without the parts that no feasible step feels."""
+        if self.directions is not None:
+            for j, p in enumerate(live):
+                normal, v = self._normals(int(p)), self.directions[p].T
+                gradient[:, j] -= normal @ (v.T @ gradient[:-1, j])
+        return gradient
+
+    def _feasible(self, direction: Matrix, live: IndexArray) -> Matrix:
+        """Return steps without what rounding has left along the directions."""
+        if self.directions is not None:
+            for j, p in enumerate(live):
+                normal, v = self._normals(int(p)), self.directions[p].T
+                direction[:-1, j] -= v @ (normal.T @ direction[:, j])
+        return direction
+
     def _units(self, problem: int) -> Matrix:
         """Return the directions of a problem in an orthonormal basis."""
         if problem not in self._kept_units:
@@ -398,14 +419,15 @@ class _Slopes:
 class _Moments:
     """Visitor: Σ_i s_i k_z(x_i) f(x_i) of a block, for functions without a bias."""
 
-    beta: Values
+    beta: Matrix
     weight: Vector
 
     def __call__(self, values: list[Values], where: slice) -> Any:
-        weighted = np.zeros((where.stop - where.start, self.beta.shape[1]), dtype=self.beta.dtype)
+        # In float64, for a sum over all rows is what others must be orthogonal to.
+        weighted = np.zeros((where.stop - where.start, self.beta.shape[1]))
         column = 0
         for piece in values:
             weighted += piece @ self.beta[column : column + piece.shape[1]]
             column += piece.shape[1]
-        weighted *= self.weight[where].astype(self.beta.dtype)[:, None]
+        weighted *= self.weight[where, None]
         return np.concatenate([piece.T @ weighted for piece in values])

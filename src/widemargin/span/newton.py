@@ -168,7 +168,9 @@ class SpanFit:
             self.descent.extend(self._basis_with(self.choice.draw(first, None)))
         beta = np.zeros((self.basis.size + 1, self._problems.n_problems))
         self.descent.scores_of = beta
-        return self.descent.look(beta, self._rows_after(0))
+        # Where all kernel values are at hand, a sample of the rows is no better a start.
+        ready = self.shared is not None and self.descent.values.complete
+        return self.descent.look(beta, self._problems.n if ready else self._rows_after(0))
 
     @_overflow_shows_in_the_sums
     def step(self, state: SpanState) -> SpanState:
