@@ -134,8 +134,8 @@ def table(records: Sequence[Record]) -> Table:
 
     results = by_cell(records)
     rows = [
-        *(share_line(results, name) for name in ("core", "span")),
-        *(nearest_line(results, name) for name in ("core", "span")),
+        *(share_line(results, name) for name in ("core", "span", "ours")),
+        *(nearest_line(results, name) for name in ("core", "span", "ours")),
         each_line(results),
         together_line(results),
         peers_line(of(mmda_peers.PART)),

@@ -814,7 +814,7 @@ def test_what_was_asked_of_mmda_is_judged_by_what_was_measured():
     evaluations = {str(k): {"each": 300.0, "distinct": 1000} for k in (1, 3, 5)}
     records = [
         mmda_record("tables", name, dataset, scores=scored(99.0), evaluations=evaluations)
-        for name in ("MMDA core", "MMDA span")
+        for name in ("MMDA core", "MMDA span", "MMDA span, C = 10, by margins")
         for dataset in ("optdigits", "satimage", "pendigits", "letter_16000", "mnist_unit")
     ]
     records += [
@@ -828,14 +828,15 @@ def test_what_was_asked_of_mmda_is_judged_by_what_was_measured():
     noise = {"scores": scored(12.0, classifiers=("1-NN",))}
     records += [mmda_record("noise", point={"seed": seed}, **noise) for seed in mmda_noise.SEEDS]
     rows = mmda_targets.table(records).rows
-    assert [row[1:] for row in rows[:4]] == [
-        *(["45 of 45, 100 %", "yes"],) * 2,
-        *(["99.00 %", "yes"],) * 2,
+    assert [row[1:] for row in rows[:6]] == [
+        *(["45 of 45, 100 %", "yes"],) * 3,
+        *(["99.00 %", "yes"],) * 3,
     ]
-    assert rows[4][2] == "no" and "optdigits, N_c: 300 over 279" in rows[4][1]
-    assert rows[5][2] == "yes" and "optdigits 1,000 against 1,101" in rows[5][1]
-    assert rows[6][1:] == ["KPCA 2.00×; KPCA, ARPACK 2.00×", "yes"]
-    assert [row[2] for row in rows[7:]] == ["yes", "no", "yes", MISSING]
+    rows = rows[6:]
+    assert rows[0][2] == "no" and "optdigits, N_c: 300 over 279" in rows[0][1]
+    assert rows[1][2] == "yes" and "optdigits 1,000 against 1,101" in rows[1][1]
+    assert rows[2][1:] == ["KPCA 2.00×; KPCA, ARPACK 2.00×", "yes"]
+    assert [row[2] for row in rows[3:]] == ["yes", "no", "yes", MISSING]
 
 
 def test_mmda_is_not_said_to_meet_what_is_half_measured():
@@ -846,11 +847,11 @@ def test_mmda_is_not_said_to_meet_what_is_half_measured():
     records += [mmda_record("noise", scores=scored(10.0, classifiers=("1-NN",)))]
     rows = mmda_targets.table(records).rows
     assert {row[2] for row in rows} == {MISSING}
-    assert rows[0][1] == "9 of 45, 20 %; 36 not measured" and "10,000 rows" in rows[7][1]
+    assert rows[0][1] == "9 of 45, 20 %; 36 not measured" and "10,000 rows" in rows[9][1]
     beside = [{"fit_seconds": s, "transform_seconds": 1.0} for s in (9.0, 3.0, 19.0)]
     labels = ("KPCA", "KPCA, ARPACK", "MMDA span")
     records = [mmda_record("peers", name, **t) for name, t in zip(labels, beside, strict=True)]
-    assert mmda_targets.table(records).rows[6][1:] == ["KPCA 2.00×; KPCA, ARPACK 5.00×", "no"]
+    assert mmda_targets.table(records).rows[8][1:] == ["KPCA 2.00×; KPCA, ARPACK 5.00×", "no"]
 
 
 def test_curves_of_mmda_stand_beside_the_papers_tables():

@@ -1,5 +1,6 @@
 """The contract of scikit-learn, for every estimator, with no expected failure."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import (
@@ -7,6 +8,7 @@ from widemargin import (
     CoreVectorClassifier,
     MarginClassifier,
     MarginClassifierCV,
+    MaxMarginDA,
     SpanMap,
 )
 
@@ -25,9 +27,19 @@ ESTIMATORS = [
     SpanMap(),
     SpanMap(20, vectors="leverage"),
     SpanMap(20, vectors="core", gamma="mean_distance"),
+    MaxMarginDA(),
+    MaxMarginDA(kernel="rbf", solver="deflation"),
+    MaxMarginDA(kernel="rbf", solver="direct", constraint="uncorrelated"),
+    MaxMarginDA(kernel="rbf", solver="span", across="all"),
+    MaxMarginDA(kernel="rbf", solver="core"),
+    MaxMarginDA(loss="hinge"),
+    MaxMarginDA(kernel="rbf", loss="hinge"),
+    MaxMarginDA(kernel="rbf", loss="hinge", solver="direct"),
 ]
 
 
+# Some checks give random labels, and there the linear machine of the hinge is a constant.
+@pytest.mark.filterwarnings("ignore:Fewer than n_directions=1 directions")
 @parametrize_with_checks(ESTIMATORS)
 def test_the_estimator_meets_scikit_learns_contract(estimator, check):
     check(estimator)

@@ -154,6 +154,8 @@ class InSpan:
         n_kernel = result.certificate.n_kernel - self._n_kernel
         n_passes = result.certificate.n_passes - self._n_passes
         self._n_kernel, self._n_passes = result.certificate.n_kernel, result.certificate.n_passes
+        # What the precision of kernel values may hide belongs to the gap.
+        hidden = (state.rounding or 0.0) / max(float(state.primal.sum()), np.finfo(float).tiny)
         found = []
         for i, (column, p) in enumerate(zip(columns, problems, strict=True)):
             beta, bias = state.beta[:-1, column], float(state.beta[-1, column])
@@ -170,7 +172,7 @@ class InSpan:
                 bias * scale,
                 error_of(self.points, p, scores[:, column]),
                 float(state.primal[column]),
-                float(state.dual[column]),
+                float(state.dual[column] - hidden * state.primal[column]),
                 n_vectors=basis.size,
                 varies=varies(scores[:, column]),
                 stopped=result.certificate.stopped,

@@ -276,7 +276,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
                     constant_objectives(points, self.loss),
                     n_directions=self.n_directions,
                     across=self.across == "all",
-                    tol=self.tol if self.solver_ != "core" else 0.0,
+                    tol=self.tol,
                     max_time=self.max_time,
                 )
                 # Each round is a success of its own: there is no stall.
@@ -413,10 +413,10 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
     def _check_fits(self, points: Points) -> None:
         needed = 3 * 8 * points.n**2
         if needed > parse_memory(self.memory):
+            remedy = "solver='span'" if self.loss != "hinge" else "loss='squared_hinge'"
             raise ValueError(
                 f"solver={self.solver_!r} keeps all kernel values of {points.n:,} rows twice: "
-                f"it takes {needed / 1e9:.1f} GB; raise memory={self.memory!r}, or use "
-                "solver='span'."
+                f"it takes {needed / 1e6:,.1f} MB; raise memory={self.memory!r}, or use {remedy}."
             )
 
     def _check_found(self, result: Result[Found[Any]]) -> None:
