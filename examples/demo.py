@@ -1,4 +1,4 @@
-"""A tour of widemargin: a table of classifiers beside their peers, and a picture of two of them.
+"""A tour of widemargin: classifiers and features beside their peers, and pictures of some.
 
 Run it with ``make demo``, or with ``python examples/demo.py`` where widemargin and Matplotlib are
 installed. It takes about a minute on two cores and needs no network.
@@ -24,13 +24,18 @@ from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.lines import Line2D
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits, make_moons
+from sklearn.decomposition import KernelPCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
-from widemargin import BallVectorClassifier, CoreVectorClassifier, MarginClassifier
+from widemargin import BallVectorClassifier, CoreVectorClassifier, MarginClassifier, MaxMarginDA
+from widemargin.plot import projection
 
 OUTPUT = Path(__file__).parent / "output"
 BALLS = (CoreVectorClassifier, BallVectorClassifier)
@@ -198,7 +203,37 @@ def part_boundary() -> None:
     print(f"\nDecision boundaries and core vectors: {os.path.relpath(path)}")
 
 
-PARTS = (part_table, part_boundary)
+def part_features() -> None:
+    """Compare features for a nearest-neighbour classifier, and draw two of them."""
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+    gamma = 1.0 / (2.0 * X.var(axis=0).sum())
+    ours = {"C": 10.0, "kernel": "rbf", "gamma": gamma, "scale": "margin", "random_state": 0}
+    extractors = {
+        "MaxMarginDA, 30 features": MaxMarginDA(3, **ours),
+        "MaxMarginDA, 10 features": MaxMarginDA(1, **ours),
+        "LDA, 9 features": LinearDiscriminantAnalysis(),
+        "KernelPCA, 30 features": KernelPCA(30, kernel="rbf", gamma=gamma),
+        "all 64 pixels": FunctionTransformer(),
+    }
+    lines = []
+    for name, extractor in extractors.items():
+        model = make_pipeline(extractor, KNeighborsClassifier(1)).fit(X, y)
+        accuracy = f"{model.score(X_test, y_test):.4f}"
+        lines.append({"features of digits": name, "1-NN accuracy": accuracy})
+    print()
+    print_table(lines, left=("features of digits",))
+    some = np.isin(y_test, (0, 6, 9))
+    two = extractors["MaxMarginDA, 10 features"].transform(X_test[some])[:, [6, 9]]
+    axes = projection(two, y_test[some], names=("6 against the rest", "9 against the rest"))
+    axes.set_title("Digits 0, 6 and 9 in two features of MaxMarginDA (rows not trained on)")
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    axes.figure.savefig(path := OUTPUT / "features.png", dpi=150)
+    plt.close(axes.figure)
+    print(f"\nTwo of the features: {os.path.relpath(path)}")
+
+
+PARTS = (part_table, part_boundary, part_features)
 
 if __name__ == "__main__":
     for part in PARTS:
