@@ -11,12 +11,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from widemargin.balls import CoreSet, Points, rounding
 from widemargin.balls.core import BallMethod
+from widemargin.classifier import KernelClassifier
 from widemargin.loop import Limits, Result, run
 from widemargin.parameters import check_choice, check_count, check_positive
 from widemargin.progress import Report
 from widemargin.rows import parse_memory
 from widemargin.rows.base import IndexArray
-from widemargin.svm.base import KernelClassifier
 
 # Share of the memory budget that the matrix of kernel values may take; blocks of rows and the
 # values of working sets need the rest.

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from widemargin.balls import Points
+from widemargin.classifier import winners
 from widemargin.span import Problems
-from widemargin.svm.base import winners
 
 
 class Folds:

@@ -1,0 +1,249 @@
+"""What the sparse classifiers share: how many vectors, where they start, how they are placed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+
+from widemargin.balls import Points
+from widemargin.certificate import relative_gap
+from widemargin.classifier import KernelClassifier
+from widemargin.loop import Result
+from widemargin.machines import Machines
+from widemargin.parameters import check_choice, check_count, check_number
+from widemargin.progress import Report
+from widemargin.rows import parse_memory, weighted_moments
+from widemargin.rows.base import IndexArray
+from widemargin.span import as_strategy
+from widemargin.sparse.growth import newcomers, stages
+from widemargin.sparse.marginal import Marginal, MarginalFunction
+from widemargin.sparse.search import Found, minimise
+
+Matrix = NDArray[np.float64]
+
+# Rows on which vectors are placed first where there are many more of them.
+_FIRST_ROWS = 10_000
+# Rows up to which the exact machine is fitted to count its support vectors.
+_MOST_EXACT_ROWS = 20_000
+# Kernels that scikit-learn's machine knows by the same name and parameters.
+_SVC_KERNELS = "linear", "poly", "rbf", "sigmoid"
+
+
+class SparseClassifier(KernelClassifier):
+    """Base of the classifiers that place their vectors: a subclass says what W is."""
+
+    warm_start = False
+
+    n_vectors: float
+    init: Any
+    share_vectors: bool
+    grow: str | None
+
+    @abstractmethod
+    def _function(self, points: Points, rows: IndexArray | None, threads: int) -> MarginalFunction:
+        """Return W of some rows (all if None) for the problems of `points`."""
+
+    def _machine(self, points: Points, found: Found, threads: int) -> Marginal:
+        """Return the machine on the vectors that were found."""
+        return found.marginal
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.grow is not None:
+            check_choice("grow", self.grow, ("one", "double"))
+        if isinstance(self.n_vectors, Integral) and not isinstance(self.n_vectors, bool):
+            check_count("n_vectors", self.n_vectors)
+        else:
+            check_number("n_vectors", self.n_vectors)
+            if not 0.0 < self.n_vectors <= 1.0:
+                raise ValueError(
+                    f"n_vectors={self.n_vectors!r} must be a whole number, or a share between 0 "
+                    "and 1 of the exact machine's support vectors."
+                )
+        if isinstance(self.init, str):
+            check_choice("init", self.init, ("kmeans", "random"))
+        if self._precomputed():
+            raise ValueError(
+                "kernel='precomputed' has no vectors that could be moved; give the rows and a "
+                "kernel with a gradient, such as 'rbf'."
+            )
+
+    def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
+        self._check_gradient(points)
+        rng, begun = self._rng(), perf_counter()
+        everything = list(range(points.n_problems))
+        groups = [everything] if self.share_vectors else [[p] for p in everything]
+        curves: list[list[Found]] = []
+        for g, group in enumerate(groups):
+            own = replace(points, table=points.table[:, group])
+            seconds = None
+            if self.max_time is not None:
+                left = self.max_time - (perf_counter() - begun)
+                seconds = max(1e-3, left / (len(groups) - g))
+            curves.append(self._placed(own, threads, rng, seconds, report))
+        vectors, coef, intercept = self._joined(points, groups, [curve[-1] for curve in curves])
+        self._keep_machine(points, vectors, None, coef, intercept)
+        self.expansion_vectors_, self.coef_ = vectors, self.dual_coef_
+        self.n_vectors_ = len(vectors)
+        sizes = [len(curve[-1].vectors) for curve in curves]
+        self.vector_problem_ = np.repeat(np.arange(len(groups)), sizes)
+        self.history_ = [np.concatenate([found.history for found in curve]) for curve in curves]
+        if self.grow is not None:
+            self._keep_curve(points, groups, curves)
+        return _result(curves)
+
+    # Vectors of one problem, or of several that share them.
+
+    def _check_gradient(self, points: Points) -> None:
+        if not points.kernel.differentiable:
+            raise ValueError(
+                f"kernel={self.kernel!r} has no gradient, so its vectors cannot be moved; use a "
+                "kernel such as 'rbf', or `MarginClassifier`, which chooses rows."
+            )
+
+    def _placed(
+        self,
+        points: Points,
+        threads: int,
+        rng: np.random.Generator,
+        seconds: float | None,
+        report: Report,
+    ) -> list[Found]:
+        """Return the vectors after each stage of growth."""
+        begun = perf_counter()
+        moments = weighted_moments(points.rows, points.weight)
+        length = float(np.sqrt(moments.variance.mean()))
+        start = self._start(points, rng)
+        sizes = stages(len(start), self.grow)
+        # Rows come in the order of a hash, so that the first ones are a sample.
+        sample = np.arange(_FIRST_ROWS) if points.n > 2 * _FIRST_ROWS else None
+        curve: list[Found] = []
+        for s, size in enumerate(sizes):
+            Z = start[:size]
+            if curve:
+                last = curve[-1]
+                missing = size - len(last.vectors)
+                new = newcomers(points, last.vectors, last.marginal, missing, rng)
+                Z = np.concatenate([last.vectors, new])
+            limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "length": length}
+            if seconds is not None:
+                left = seconds - (perf_counter() - begun)
+                limits["max_time"] = max(1e-3, left / (len(sizes) - s))
+            if sample is not None:
+                rough = self._function(points, sample, threads)
+                Z = minimise(rough, Z, report=report, **limits).vectors
+            function = self._function(points, None, threads)
+            found = minimise(function, Z, report=report, **limits)
+            curve.append(replace(found, marginal=self._machine(points, found, threads)))
+        return curve
+
+    def _start(self, points: Points, rng: np.random.Generator) -> Matrix:
+        """Return the vectors to start from."""
+        if not isinstance(self.init, str):
+            given = np.array(self.init, dtype=np.float64)
+            if given.ndim != 2 or given.shape[1] != points.rows.shape[1] or not len(given):
+                raise ValueError(
+                    f"init must be 'kmeans', 'random', or vectors of {points.rows.shape[1]} "
+                    f"features, but has shape {given.shape}."
+                )
+            return given
+        strategy = as_strategy(self.init, points.rows.shape[1])
+        choice = strategy.begin(points.rows, points.kernel, points.weight, rng)
+        vectors: Matrix = choice.draw(self._count(points), None).values.astype(np.float64)
+        return vectors
+
+    def _count(self, points: Points) -> int:
+        """Return how many vectors are asked for."""
+        if isinstance(self.n_vectors, Integral):
+            return min(int(self.n_vectors), points.n)
+        n, d = points.rows.shape
+        if n > _MOST_EXACT_ROWS or 8 * n * d > parse_memory(self.memory):
+            raise ValueError(
+                f"n_vectors={self.n_vectors!r} is a share of the exact machine's vectors, which "
+                f"takes too long to fit to {n:,} rows; give a whole number."
+            )
+        X = points.rows.take(np.arange(n))
+        name, kernel = points.kernel.name, None
+        if name not in _SVC_KERNELS:
+            X, kernel = np.asarray(points.kernel.block(X, X)), "precomputed"
+        # Of several problems with one set of vectors, the vectors of all.
+        labels = points.code if points.n_problems > 1 else points.sign(0, slice(None))
+        machine = SVC(
+            C=points.C,
+            kernel=kernel or name,
+            gamma=self.gamma_,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+        machine.fit(X, labels, sample_weight=points.weight)
+        return max(1, round(float(self.n_vectors) * len(machine.support_)))
+
+    # All problems together.
+
+    def _joined(
+        self, points: Points, groups: list[list[int]], found: Sequence[Found]
+    ) -> tuple[Matrix, Matrix, Matrix]:
+        """Return vectors, coefficients and biases of the machines of all problems."""
+        vectors = np.concatenate([each.vectors for each in found])
+        coef = np.zeros((len(vectors), points.n_problems))
+        intercept = np.zeros(points.n_problems)
+        first = 0
+        for group, each in zip(groups, found, strict=True):
+            own = slice(first, first + len(each.vectors))
+            coef[own, group] = each.marginal.beta
+            intercept[group] = each.marginal.intercept
+            first = own.stop
+        return vectors, coef, intercept
+
+    def _keep_curve(
+        self, points: Points, groups: list[list[int]], curves: list[list[Found]]
+    ) -> None:
+        """Set what each number of vectors is good for."""
+        lines = []
+        for s in range(max(len(curve) for curve in curves)):
+            found = [curve[min(s, len(curve) - 1)] for curve in curves]
+            vectors, coef, intercept = self._joined(points, groups, found)
+            rows = points.rows
+            machines = Machines(
+                points.kernel, vectors, coef, intercept, np.float64, rows.vectors_at_a_time
+            )
+            scores = np.concatenate(list(rows.scan(machines, width=machines.width)))
+            winner = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0)
+            right = float(points.weight[winner == points.code].sum() / points.weight.sum())
+            lines.append((len(vectors), right, sum(each.marginal.value for each in found)))
+        n_vectors, accuracy, W = zip(*lines, strict=True)
+        self.accuracy_curve_ = {
+            "n_vectors": np.array(n_vectors),
+            "training_accuracy": np.array(accuracy),
+            "W": np.array(W),
+        }
+
+
+def _result(curves: list[list[Found]]) -> Result[Any]:
+    """Return the machines of all problems as one result."""
+    last = [curve[-1] for curve in curves]
+    every = [found for curve in curves for found in curve]
+    primal = sum(found.certificate.primal for found in last)
+    dual = sum(found.certificate.dual for found in last)
+    short = [found for found in every if not found.converged]
+    certificate = replace(
+        last[-1].certificate,
+        primal=primal,
+        dual=dual,
+        gap=relative_gap(primal, dual),
+        n_vectors=sum(found.certificate.n_vectors for found in last),
+        n_iter=sum(found.certificate.n_iter for found in every),
+        n_passes=sum(found.certificate.n_passes for found in every),
+        n_kernel=sum(found.certificate.n_kernel for found in every),
+        seconds=sum(found.certificate.seconds for found in every),
+        stopped=(short or last)[0].stopped,
+    )
+    return Result(curves, certificate, not short)

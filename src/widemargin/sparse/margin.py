@@ -1,0 +1,172 @@
+"""Sparse large margin classifiers: choose how many vectors, then put them where they matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from widemargin.balls import Points
+from widemargin.parameters import check_choice
+from widemargin.rows.base import IndexArray
+from widemargin.sparse.classifier import SparseClassifier
+from widemargin.sparse.hinge import Hinge
+from widemargin.sparse.marginal import MarginalFunction
+from widemargin.sparse.squared_hinge import SquaredHinge
+
+
+class SparseMarginClassifier(SparseClassifier):
+    """Kernel SVM with as many vectors as one says, which are placed by gradient descent.
+
+    W(Z) is the optimum of the SVM over all machines in the span of the vectors Z. Its gradient in Z
+    is known once the machine is, so vectors move to where they serve the machine best: they need
+    not be training rows. Prediction costs as many kernel values as there are vectors.
+
+    Parameters
+    ----------
+    n_vectors : int or float, default=0.1
+        Vectors of each problem (of all together with `share_vectors`): a number, or a share of the
+        support vectors of the exact SVM, which is fitted first to count them.
+    C : float, default=1.0
+        Weight of the errors: ½‖w‖² + C Σ s ξ, or ½‖w‖² + ½b² + C Σ s ξ² for the squared hinge.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        "hinge" has a free bias and is the paper's [1]_.
+    kernel : str or Kernel, default="rbf"
+        As in `MarginClassifier`; it must have a gradient in its second argument.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Kernel width.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    init : {"kmeans", "random"} or array of shape (n_vectors, n_features), default="kmeans"
+        Where vectors start.
+    share_vectors : bool, default=False
+        Whether all classes share one set of vectors: one block of kernel values serves them all.
+    grow : {"one", "double"}, default=None
+        Start with one vector and let more join, one by one or doubling, each time moving all of
+        them; `accuracy_curve_` then tells what each number is good for.
+    max_iter : int, default=200
+        Steps of L-BFGS at the most, for each problem and stage.
+    tol : float, default=1e-5
+        Stop when a step lowers W by less than this share.
+    max_time : float, default=None
+        Seconds at the most.
+    memory : int or str, default="1GB"
+        Budget for kernel values, beside the data.
+    class_weight : dict or "balanced", default=None
+        Factors on the weights of the classes' rows.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the start.
+    verbose : int, default=0
+        1 prints a line a step.
+
+    Attributes
+    ----------
+    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
+        The vectors, those of one problem after those of another.
+    coef_ : ndarray of shape (n_problems, n_vectors_)
+        Their coefficients.
+    intercept_ : ndarray of shape (n_problems,)
+        Biases.
+    vector_problem_ : ndarray of int of shape (n_vectors_,)
+        The problem that each vector belongs to; 0 for all if they are shared.
+    n_vectors_ : int
+        Vectors of all problems.
+    history_ : list of ndarray
+        W at the accepted steps, an array for each problem (or one, if vectors are shared).
+    accuracy_curve_ : dict of arrays
+        With `grow`: "n_vectors", "training_accuracy" and "W" of each stage, over all problems.
+    certificate_ : Certificate
+        The gap of the machine within the span of its vectors.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    n_iter_ : int
+        Steps.
+    gamma_ : float
+        The kernel width that was used.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MarginClassifier : More vectors, rows of the data, in less time.
+
+    References
+    ----------
+    .. [1] M. Wu, B. Schölkopf, G. Bakır, "A direct method for building sparse kernel learning
+       algorithms", JMLR 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from widemargin import SparseMarginClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> machine = SparseMarginClassifier(n_vectors=3, random_state=0).fit(scale(X), y)
+    >>> machine.expansion_vectors_.shape, bool(machine.score(scale(X), y) > 0.95)
+    ((3, 30), True)
+    """
+
+    def __init__(
+        self,
+        n_vectors: float = 0.1,
+        *,
+        C: float = 1.0,
+        loss: str = "hinge",
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        init: Any = "kmeans",
+        share_vectors: bool = False,
+        grow: str | None = None,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        max_time: float | None = None,
+        memory: int | str = "1GB",
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_vectors = n_vectors
+        self.C = C
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.init = init
+        self.share_vectors = share_vectors
+        self.grow = grow
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.memory = memory
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+
+    def _function(self, points: Points, rows: IndexArray | None, threads: int) -> MarginalFunction:
+        """Return W of some rows (all if None) for the problems of `points`."""
+        some: Any = slice(None) if rows is None else rows
+        kind: type[Hinge | SquaredHinge] = Hinge if self.loss == "hinge" else SquaredHinge
+        return kind(
+            points.rows if rows is None else points.rows.subset(rows),
+            points.kernel,
+            points.code[some],
+            points.table,
+            points.weight[some],
+            points.C,
+            threads,
+        )

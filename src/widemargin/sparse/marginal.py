@@ -1,0 +1,239 @@
+"""Marginal functions: the best machine for given vectors, and where to move them.
+
+Wu, Schölkopf and Bakır, "A direct method for building sparse kernel learning algorithms" (SLMC),
+sections 2 and 3. For vectors Z, the rows z_u, the machines w_p = Σ_u β_up φ(z_u) of all problems
+together have the least objective
+
+    W(Z)  =  min over β, b of  Σ_p ½ β_pᵀ K_z β_p + loss(K_xz β_p + b_p),          (12)–(15), (28)
+
+the marginal function, and the vectors are moved to make it small. Where the optimum is unique,
+its derivative is the one for β and b held fixed (Lemma 1; (46) says the same of the dual):
+
+    ∂W/∂z_u  =  q Σ_p β_up Σ_j β_jp ∂k(z_j, z_u)/∂z_u  −  Σ_p β_up Σ_i r_ip ∂k(x_i, z_u)/∂z_u,
+
+r_ip = y_i α_ip being minus the derivative of the loss by the score of row i, and q = 1 for (28).
+All problems share both sums: the weights of the pairs are the matrices ββᵀ and rβᵀ.
+
+The ridge. Vectors may meet, and K_z is then singular, so K_z stands for
+
+    K_z + ε κ I,     ε = 1e-8,   κ the mean of k(z_u, z_u),
+
+everywhere, also in the gradient: W is a smooth function of Z where k is, even where vectors are
+equal. It costs W a share of about ε, for w gets a little longer; W is never below the optimum
+without the ridge.
+
+Whitened features. With the Cholesky factor K_z = L Lᵀ and T = L⁻ᵀ, the rows φ_z(x) = Tᵀψ_z(x) of
+(41) make the regulariser ½‖v‖² for v = Lᵀβ: the problem is linear and well conditioned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, solve_triangular
+
+from widemargin.kernels import Kernel
+from widemargin.rows.base import IndexArray, Rows
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+RIDGE = 1e-8
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """The marginal function at some vectors, with the machines that attain it.
+
+    Attributes
+    ----------
+    value : float
+        W(Z).
+    gradient : ndarray of shape (t, d)
+        ∇W(Z), a row for each vector.
+    beta : ndarray of shape (t, n_problems)
+        Coefficients of the vectors.
+    intercept : ndarray of shape (n_problems,)
+        What is added to Σ_u β_u k(z_u, x).
+    dual : float
+        A lower bound on W(Z); the value itself where W is an eigenvalue.
+    """
+
+    value: float
+    gradient: Matrix
+    beta: Matrix
+    intercept: Vector
+    dual: float
+
+
+class MarginalFunction(Protocol):
+    """What the search needs of a marginal function."""
+
+    @property
+    def n_kernel(self) -> int:
+        """Kernel values computed until now."""
+
+    def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
+        """Return W and ∇W at the vectors Z, starting from a solution at others near them."""
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """All rows in orthonormal coordinates of the span.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n, t + more)
+        φ_z(x), and columns of the caller's.
+    root : ndarray of shape (t, t)
+        T: coefficients are β = T v.
+    factor : ndarray of shape (t, t)
+        L: v = Lᵀβ.
+    """
+
+    features: Matrix
+    root: Matrix
+    factor: Matrix
+
+
+class Span:
+    """The rows as the span of vectors sees them: what all marginal functions share.
+
+    Parameters
+    ----------
+    rows : Rows
+        The training rows.
+    kernel : Kernel
+        Their kernel.
+
+    Attributes
+    ----------
+    n_kernel : int
+        Kernel values computed until now, those of gradients included.
+
+    Raises
+    ------
+    ValueError
+        If the kernel has no gradient.
+    """
+
+    def __init__(self, rows: Rows, kernel: Kernel) -> None:
+        if not kernel.differentiable:
+            raise ValueError(
+                f"kernel={kernel.name!r} has no gradient, so its vectors cannot be moved; use a "
+                "kernel by name such as 'rbf', or a Kernel of your own with a `gradient` method."
+            )
+        self.rows = rows
+        self.kernel = kernel
+        self.n_kernel = 0
+
+    def whitened(self, Z: Matrix, more: int = 0) -> Whitened:
+        """Return φ_z of all rows in float64, with room for `more` columns behind.
+
+        Raises
+        ------
+        ValueError
+            If K_z is not positive definite, as happens to kernels that are not Mercer's.
+        """
+        t = len(Z)
+        factor = self._factor(Z)
+        root = solve_triangular(factor, np.eye(t), lower=True).T
+        n = self.rows.shape[0]
+        features = np.empty((n, t + more))
+        done = 0
+        visit = _Features(self.kernel, Z, np.ascontiguousarray(root))
+        for part in self.rows.scan(visit, width=2 * t):
+            features[done : done + len(part), :t] = part
+            done += len(part)
+        self.n_kernel += n * t + t * t
+        return Whitened(features, root, factor)
+
+    def gradient(self, Z: Matrix, beta: Matrix, pull: Matrix, quadratic: float = 1.0) -> Matrix:
+        """Return the derivative of W for β held fixed.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (t, d)
+            Vectors.
+        beta : ndarray of shape (t, n_problems)
+            Coefficients.
+        pull : ndarray of shape (n, n_problems)
+            r, minus the derivative of the loss by the scores. Rows of zeros are not looked at.
+        quadratic : float, default=1.0
+            q, the factor of Σ ½βᵀK_zβ in W.
+        """
+        t = len(Z)
+        inner = beta @ beta.T
+        # The ridge is a multiple of the mean diagonal, which moves with the vectors too.
+        inner[np.diag_indices(t)] += RIDGE / t * float(np.trace(inner))
+        total: Matrix = quadratic * self.kernel.gradient(Z, Z, inner)
+        some = np.flatnonzero(pull.any(axis=1))
+        active: IndexArray | None = None
+        if len(some) < len(pull):
+            active, pull = some, pull[some]
+        for part in self.rows.scan(_Pull(self.kernel, Z, beta, pull), active, width=3 * t):
+            total -= part
+        self.n_kernel += (len(pull) + t) * t
+        return total
+
+    def _factor(self, Z: Matrix) -> Matrix:
+        """Return the Cholesky factor of K_z with its ridge."""
+        gram = np.asarray(self.kernel.block(Z, Z), dtype=np.float64)
+        gram = 0.5 * (gram + gram.T)
+        mean = float(np.trace(gram)) / len(Z)
+        # All vectors at a point where the kernel vanishes have no span; any ridge will do there.
+        gram[np.diag_indices(len(Z))] += RIDGE * mean if mean > 0 else 1.0
+        if np.isfinite(gram).all() and mean >= 0:
+            try:
+                return np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
+            except LinAlgError:
+                pass
+        raise ValueError(
+            f"The {self.kernel.name} kernel's matrix of the vectors is not positive definite (or "
+            "not finite), so there is no best machine in their span; scale X, or use a kernel "
+            "such as 'rbf'."
+        )
+
+
+def started(start: Marginal | None, t: int, n_problems: int) -> tuple[Matrix, Vector] | None:
+    """Return coefficients and intercepts to start from, or None where there are none that fit.
+
+    Vectors that joined behind those of `start` have the coefficient zero.
+    """
+    if start is None or start.beta.shape[1] != n_problems or len(start.beta) > t:
+        return None
+    beta = np.zeros((t, n_problems))
+    beta[: len(start.beta)] = start.beta
+    return beta, start.intercept
+
+
+@dataclass(frozen=True)
+class _Features:
+    """Visitor: φ_z of a block."""
+
+    kernel: Kernel
+    Z: Matrix
+    root: Matrix
+
+    def __call__(self, block: Any, where: slice) -> Matrix:
+        values = np.empty((block.shape[0], len(self.Z)))
+        self.kernel.block(block, self.Z, out=values)
+        features: Matrix = values @ self.root
+        return features
+
+
+@dataclass(frozen=True)
+class _Pull:
+    """Visitor: Σ_i Σ_p r_ip β_up ∂k(x_i, z_u)/∂z_u."""
+
+    kernel: Kernel
+    Z: Matrix
+    beta: Matrix
+    pull: Matrix
+
+    def __call__(self, block: Any, where: slice) -> Matrix:
+        weight = self.pull[where] @ self.beta.T
+        return np.asarray(self.kernel.gradient(block, self.Z, weight), dtype=np.float64)

@@ -1,0 +1,233 @@
+"""The search for the best vectors: L-BFGS on a marginal function.
+
+SLMC, section 3.3: W(Z) is minimised by the method of Liu and Nocedal, SciPy's L-BFGS-B without
+bounds. It sees
+
+    f(x)  =  W(Z) / |W(Z₀)|,     Z = length · x,
+
+so that both its variables and its values are of order one, whatever the units of the rows. Every
+evaluation starts from the best machines until then.
+
+An accepted step satisfies Wolfe's conditions, so W falls from step to step. The search is a
+compiled loop that cannot be stepped from outside; limits and interrupts leave it by an exception,
+and the best point evaluated until then is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize
+
+from widemargin.certificate import Certificate, relative_gap
+from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, Vector
+
+# Pairs of steps and gradients that L-BFGS remembers, and evaluations it may spend on one step.
+_MEMORY, _MOST_TRIES = 20, 30
+# Evaluations that look at all rows: once for the values, once for the gradient.
+_PASSES = 2
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a search.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (t, d)
+        The vectors.
+    marginal : Marginal
+        W there, with its machines.
+    history : ndarray
+        W at the start and after every accepted step, which never rises; and at last W at the best
+        point, where the search was left in the middle of a step.
+    certificate : Certificate
+        W as primal, its lower bound in the span as dual, and the cost; it says why it stopped.
+    n_evaluations : int
+        How often W was computed.
+    converged : bool
+        Whether W stopped falling by more than `tol`, or cannot fall at all.
+    """
+
+    vectors: Matrix
+    marginal: Marginal
+    history: Vector
+    certificate: Certificate
+    n_evaluations: int
+    converged: bool
+
+    @property
+    def stopped(self) -> str:
+        """Why the search stopped."""
+        return self.certificate.stopped
+
+
+def minimise(
+    function: MarginalFunction,
+    Z: Matrix,
+    *,
+    max_iter: int = 200,
+    max_time: float | None = None,
+    tol: float = 1e-5,
+    report: Callable[[Certificate], bool | None] | None = None,
+    length: ArrayLike = 1.0,
+    start: Marginal | None = None,
+) -> Found:
+    """Move vectors to where W is least, starting at Z.
+
+    Parameters
+    ----------
+    function : MarginalFunction
+        W with its gradient.
+    Z : ndarray of shape (t, d)
+        Vectors to start from.
+    max_iter : int, default=200
+        Steps at the most; 0 only evaluates W.
+    max_time : float or None, default=None
+        Seconds at the most, looked at before every evaluation but the first.
+    tol : float, default=1e-5
+        Stop when a step lowers W by less than this share.
+    report : callable, default=None
+        Called with a certificate after every accepted step; a true answer stops the search.
+    length : float or array of shape (d,), default=1.0
+        A typical distance over which W changes, such as 1/√γ of a Gaussian kernel or the standard
+        deviation of the rows.
+    start : Marginal, default=None
+        Machines to start from, of vectors near Z.
+
+    Returns
+    -------
+    Found
+        The best vectors seen. An interrupt after the first evaluation ends the search and nothing
+        else.
+    """
+    search = _Search(function, np.array(Z, dtype=np.float64), length, max_time, report)
+    search.begin(start)
+    reason, converged = search.run(max_iter, tol)
+    return search.found(reason, converged)
+
+
+class _Stop(Exception):
+    """Leaves SciPy's loop; its text is the reason."""
+
+
+class _Search:
+    """A search under way."""
+
+    def __init__(
+        self,
+        function: MarginalFunction,
+        Z: Matrix,
+        length: ArrayLike,
+        max_time: float | None,
+        report: Callable[[Certificate], bool | None] | None,
+    ) -> None:
+        self.function = function
+        self.shape = Z.shape
+        size = np.broadcast_to(np.asarray(length, dtype=np.float64), Z.shape[1:])
+        # A column that never changes has no length of its own; it will not move in any case.
+        self.length = np.where((size > 0) & np.isfinite(size), size, 1.0)
+        self.max_time = max_time
+        self.report = report
+        self.vectors = Z
+        self.n_evaluations = self.n_iter = 0
+        self.begun = perf_counter()
+
+    def begin(self, start: Marginal | None) -> None:
+        """Evaluate W where the search starts."""
+        self.best = self._evaluated(self.vectors, start)
+        self.scale = max(abs(self.best.value), np.finfo(float).tiny)
+        self.history = [self.best.value]
+        self.latest = (self.vectors, self.best)
+
+    def run(self, max_iter: int, tol: float) -> tuple[str, bool]:
+        """Search; return why it ended, and whether its own rule was met."""
+        try:
+            self._tell()
+            if max_iter < 1:
+                return f"max_iter={max_iter} reached", False
+            result = optimize.minimize(
+                self._value_and_gradient,
+                (self.vectors / self.length).ravel(),
+                jac=True,
+                method="L-BFGS-B",
+                callback=self._accept,
+                options={
+                    "maxiter": max_iter,
+                    "maxfun": 10**9,
+                    "maxls": _MOST_TRIES,
+                    "maxcor": _MEMORY,
+                    "ftol": tol,
+                    # A gradient this small promises a change of W far below tol.
+                    "gtol": 1e-3 * tol,
+                },
+            )
+        except _Stop as stop:
+            return str(stop), False
+        except KeyboardInterrupt:
+            return "interrupted", False
+        if result.status == 1:
+            return f"max_iter={max_iter} reached", False
+        if result.status == 0:
+            return f"a step lowered W by less than {tol:g}", True
+        return "W falls no further at this precision", True
+
+    def found(self, reason: str, converged: bool) -> Found:
+        """Return the best point until now."""
+        certificate = replace(self._certificate(self.best), stopped=reason)
+        history = np.array(self.history)
+        if self.best.value < history[-1]:
+            history = np.append(history, self.best.value)
+        return Found(self.vectors, self.best, history, certificate, self.n_evaluations, converged)
+
+    def _evaluated(self, Z: Matrix, start: Marginal | None) -> Marginal:
+        marginal = self.function(Z, start)
+        self.n_evaluations += 1
+        if self.n_evaluations == 1 or marginal.value < self.best.value:
+            self.vectors, self.best = Z, marginal
+        return marginal
+
+    def _value_and_gradient(self, x: Vector) -> tuple[float, Vector]:
+        """Return what SciPy minimises."""
+        Z = x.reshape(self.shape) * self.length
+        vectors, marginal = self.latest
+        if not np.array_equal(Z, vectors):
+            if self.max_time is not None and perf_counter() - self.begun >= self.max_time:
+                raise _Stop(f"max_time={self.max_time:g} reached")
+            marginal = self._evaluated(Z, self.best)
+            self.latest = (Z, marginal)
+        gradient = (marginal.gradient * self.length).ravel() / self.scale
+        return marginal.value / self.scale, gradient
+
+    def _accept(self, intermediate_result: Any) -> None:
+        """Note an accepted step; SciPy wants this name."""
+        # What is accepted is what was evaluated last; only rounding can make it higher.
+        self.history.append(min(self.latest[1].value, self.history[-1]))
+        self.n_iter += 1
+        if self._tell():
+            raise _Stop("a callback asked to stop")
+
+    def _tell(self) -> bool:
+        if self.report is None:
+            return False
+        return bool(self.report(self._certificate(self.best)))
+
+    def _certificate(self, marginal: Marginal) -> Certificate:
+        return Certificate(
+            primal=marginal.value,
+            dual=marginal.dual,
+            gap=relative_gap(marginal.value, marginal.dual),
+            eps=None,
+            scope="span",
+            n_vectors=self.shape[0],
+            n_iter=self.n_iter,
+            n_passes=_PASSES * self.n_evaluations,
+            n_kernel=self.function.n_kernel,
+            seconds=perf_counter() - self.begun,
+            stopped="",
+        )
