@@ -129,3 +129,27 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'widemargin\[plot\]'"):
         plot.projection(*some_rows())
+
+
+def test_vectors_are_drawn_as_images_in_their_order(ax):
+    values = np.arange(5 * 6.0).reshape(5, 6)
+    assert plot.vectors(values, (2, 3), ax=ax, columns=2) is ax
+    sheet = np.ma.filled(ax.images[0].get_array(), np.nan)
+    assert sheet.shape == (8, 7)
+    for k, (top, left) in enumerate([(0, 0), (0, 4), (3, 0), (3, 4), (6, 0)]):
+        image = sheet[top : top + 2, left : left + 3]
+        np.testing.assert_array_equal(image, values[k].reshape(2, 3))
+    # Between the images, and where there is none, nothing is drawn.
+    assert (
+        np.isnan(sheet[2]).all() and np.isnan(sheet[:, 3]).all() and np.isnan(sheet[6:, 4:]).all()
+    )
+
+
+def test_vectors_of_a_machine_are_found_and_a_wrong_shape_is_named(ax):
+    class Machine:
+        expansion_vectors_ = np.ones((4, 6))
+
+    plot.vectors(Machine(), (3, 2), ax=ax)
+    assert ax.images[0].get_array().shape == (7, 5)
+    with pytest.raises(ValueError, match=r"shape=\(2, 2\) has 4 pixels.*6 features"):
+        plot.vectors(Machine(), (2, 2), ax=ax)

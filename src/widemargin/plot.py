@@ -1,4 +1,4 @@
-"""Pictures of extracted features, with Matplotlib.
+"""Pictures of features and of vectors, with Matplotlib.
 
 Matplotlib is optional (``pip install 'widemargin[plot]'``) and imported when a picture is drawn.
 Every function takes the ``ax`` to draw into and returns it, so that pictures can be put together,
@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["projection"]
+__all__ = ["projection", "vectors"]
 
 # Ten colours that stay apart for most kinds of colour vision (M. A. Petroff, 2021), and ten shapes
 # for those where they do not, and for print in grey.
@@ -114,6 +114,73 @@ def projection(
     ax.set_ylabel(labels[up])
     if legend:
         ax.legend(ncols=-(-len(classes) // _LEGEND_ROWS))
+    return ax
+
+
+def vectors(
+    estimator: Any,
+    shape: tuple[int, int],
+    *,
+    ax: Axes | None = None,
+    columns: int | None = None,
+    cmap: str = "gray_r",
+) -> Axes:
+    """Draw the expansion vectors of a machine as images, side by side.
+
+    As Figure 1 of Wu, Schölkopf and Bakır (SLMC) shows the twelve vectors that tell 3 from 8.
+
+    Parameters
+    ----------
+    estimator : estimator or array-like of shape (n_vectors, n_features)
+        A fitted machine with `expansion_vectors_`, or vectors.
+    shape : (int, int)
+        Rows and columns of pixels; their product is the number of features.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a new figure.
+    columns : int, default=None
+        Images side by side; None makes about as many rows as columns.
+    cmap : str, default="gray_r"
+        Matplotlib's name of the colours, the same range for all images.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn into: one image that holds them all.
+
+    Raises
+    ------
+    ImportError
+        If Matplotlib is not installed.
+    ValueError
+        If the vectors do not have as many features as the images have pixels.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> ax = vectors(X[:6], (8, 8), ax=Figure().subplots(), columns=3)
+    >>> ax.images[0].get_array().shape
+    (17, 26)
+    """
+    found = getattr(estimator, "expansion_vectors_", estimator)
+    values: NDArray[np.float64] = check_array(found, dtype=np.float64)
+    height, width = (index(size) for size in shape)
+    if height * width != values.shape[1]:
+        raise ValueError(
+            f"shape={shape!r} has {height * width} pixels, but the vectors have "
+            f"{values.shape[1]} features; give rows and columns of the images."
+        )
+    across = columns or int(np.ceil(np.sqrt(len(values))))
+    down = -(-len(values) // across)
+    # A pixel between the images is left blank.
+    sheet = np.full((down * (height + 1) - 1, across * (width + 1) - 1), np.nan)
+    for k, vector in enumerate(values):
+        top, left = (k // across) * (height + 1), (k % across) * (width + 1)
+        sheet[top : top + height, left : left + width] = vector.reshape(height, width)
+    ax = _axes(ax)
+    ax.imshow(sheet, cmap=cmap)
+    ax.set_axis_off()
     return ax
 
 
