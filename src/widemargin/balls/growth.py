@@ -105,6 +105,8 @@ class CoreSet(Generic[State]):
         empty = np.empty((points.n_problems, 0))
         self.first_alpha = first_alpha if usable and first_alpha is not None else empty
         self.matrix = CoreMatrix(points, self.capacity, dtype)
+        # Samples that showed no row outside where there was one.
+        self._misses = 0
 
     # The four methods of a solver.
 
@@ -240,7 +242,7 @@ class CoreSet(Generic[State]):
         if len(core) == n and member.all():
             look = all_inside(np.array([ball.loss for ball in balls]))
             return CoreState(core, member, balls, look, max(1, n_passes), n_kernel)
-        size = self.growth.look_size(len(core))
+        size = self.growth.look_size(len(core), self._misses)
         if size < n:
             index = self.points.rows.sample(size, self.rng)
             look, computed = self._look(core, member, balls, index)
@@ -249,7 +251,9 @@ class CoreSet(Generic[State]):
             if state.outside().any() and not self._done(state).all():
                 return state
         look, computed = self._look(core, member, balls, None)
-        return CoreState(core, member, balls, look, n_passes + 1, n_kernel + computed)
+        state = CoreState(core, member, balls, look, n_passes + 1, n_kernel + computed)
+        self._misses += size < n and bool(state.outside().any())
+        return state
 
     def _seen_in_full(self, state: CoreState[State]) -> CoreState[State]:
         look, computed = self._look(state.core, state.member, state.balls, None)

@@ -47,8 +47,11 @@ class Growth(Protocol):
     def is_full(self, state: CoreState[Any]) -> bool:
         """Return whether there is no room for rows that could make a difference."""
 
-    def look_size(self, n_core: int) -> int:
-        """Return how many rows to look at; all of them if that is the number of rows."""
+    def look_size(self, n_core: int, misses: int) -> int:
+        """Return how many rows to look at; all of them if that is the number of rows.
+
+        `misses` says how often a sample showed no row outside where there was one.
+        """
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class InBatches:
         at_limit = len(state.core) >= self.capacity < self.points.n
         return at_limit and len(self._worth_keeping(state)) > _USEFUL * self.capacity
 
-    def look_size(self, n_core: int) -> int:
+    def look_size(self, n_core: int, misses: int) -> int:
         """Return a few times the core, or all rows if that is not many more."""
         size = max(_SAMPLE, 4 * n_core)
         return self.points.n if 2 * size >= self.points.n else size
@@ -186,7 +189,10 @@ class OneByOne:
         """Return whether the core sets together are at their limit."""
         return len(state.core) >= self.capacity < self.points.n
 
-    def look_size(self, n_core: int) -> int:
-        """Return the size of the sample, or all rows."""
+    def look_size(self, n_core: int, misses: int) -> int:
+        """Return the size of the sample, twice as large after each miss, or all rows.
+
+        Towards the end few rows lie outside, and a pass over all of them is dear.
+        """
         n = self.points.n
-        return n if self.sample_size is None else min(n, self.sample_size)
+        return n if self.sample_size is None else min(n, self.sample_size << min(misses, 40))

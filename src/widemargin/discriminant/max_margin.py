@@ -36,8 +36,9 @@ from widemargin.threads import n_threads, single_threaded_blas
 _EXACT_ROWS = 2000
 _SOLVERS = "auto", "span", "core", "direct", "deflation"
 # Rows that are drawn to find one that lies far outside a ball: with probability 0.95 the furthest
-# of them is one of the furthest 5 %. The paper's number.
-_SAMPLE_SIZE = 59
+# of them is one of the furthest 0.3 %. The paper's 59 (for 5 %) leads to a fifth more vectors on
+# pendigits, and takes no less time.
+_SAMPLE_SIZE = 944
 # Tries for a column of random codes that is not one of the others.
 _TRIES = 100
 
@@ -276,7 +277,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
                     constant_objectives(points, self.loss),
                     n_directions=self.n_directions,
                     across=self.across == "all",
-                    tol=self.tol,
+                    tol=self.epsilon if self.solver_ == "core" else self.tol,
                     max_time=self.max_time,
                 )
                 # Each round is a success of its own: there is no stall.
