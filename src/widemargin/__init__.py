@@ -7,6 +7,12 @@ with them, and which print a certificate of how good the answer is.
 from widemargin.certificate import Certificate
 from widemargin.discriminant import MaxMarginDA
 from widemargin.span.map import SpanMap
+from widemargin.sparse import (
+    ReducedSetClassifier,
+    ReducedSVMClassifier,
+    SparseFisherClassifier,
+    SparseMarginClassifier,
+)
 from widemargin.svm import (
     BallVectorClassifier,
     CoreVectorClassifier,
@@ -21,6 +27,10 @@ __all__ = [
     "MarginClassifier",
     "MarginClassifierCV",
     "MaxMarginDA",
+    "ReducedSVMClassifier",
+    "ReducedSetClassifier",
     "SpanMap",
+    "SparseFisherClassifier",
+    "SparseMarginClassifier",
 ]
 __version__ = "0.1.0"

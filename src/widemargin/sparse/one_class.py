@@ -24,7 +24,7 @@ import numpy as np
 from widemargin.kernels import Kernel
 from widemargin.rows.base import Rows
 from widemargin.sparse.marginal import Marginal, Matrix, Span, Vector, started
-from widemargin.sparse.squared_hinge import Quadratic, newton
+from widemargin.sparse.squared_hinge import Piecewise, best_start, newton
 
 
 class OneClass:
@@ -75,19 +75,17 @@ class OneClass:
         G[:, t] = -1.0
         last = np.zeros(t + 1)
         last[t] = 1.0
-        loss = self.weight / (2.0 * self.nu * total)
-        problem = Quadratic(G, np.ones(len(G)), loss, 1.0 - last, last, 0.0)
-        # The best machine with w = 0 has ρ = ν, and every row inside the loss.
-        u = self.nu * last
-        scores = np.full(len(G), -self.nu)
+        n = len(G)
+        stiff = self.weight / (self.nu * total)
+        problem = Piecewise(
+            G, np.ones(n), stiff, np.zeros(n), np.full(n, np.inf), 1.0 - last, last, 0.0
+        )
         guess = started(start, t, 1)
-        if guess is not None:
-            near = np.append(space.factor.T @ guess[0][:, 0], -guess[1][0])
-            near_scores = G @ near
-            if problem.value(near, near_scores) < problem.value(u, scores):
-                u, scores = near, near_scores
+        near = guess and np.append(space.factor.T @ guess[0][:, 0], -guess[1][0])
+        # The best machine with w = 0 has ρ = ν, and every row inside the loss.
+        u, scores = best_start(problem, self.nu * last, np.full(n, -self.nu), near)
         u, scores = newton(problem, u, scores, self.threads)
-        alpha = 2.0 * loss * problem.slack(scores)
+        alpha = problem.alpha(scores)
         beta = (space.root @ u[:t])[:, None]
         return Marginal(
             value=problem.value(u, scores),

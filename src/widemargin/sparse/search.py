@@ -31,6 +31,8 @@ from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, Vecto
 _MEMORY, _MOST_TRIES = 20, 30
 # Evaluations that look at all rows: once for the values, once for the gradient.
 _PASSES = 2
+# Steps that must lower W by too little together before the search stops.
+_SHORT_STEPS = 2
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def minimise(
     max_time : float or None, default=None
         Seconds at the most, looked at before every evaluation but the first.
     tol : float, default=1e-5
-        Stop when a step lowers W by less than this share.
+        Stop when two steps together lower W by less than this share.
     report : callable, default=None
         Called with a certificate after every accepted step; a true answer stops the search.
     length : float or array of shape (d,), default=1.0
@@ -106,14 +108,18 @@ def minimise(
         The best vectors seen. An interrupt after the first evaluation ends the search and nothing
         else.
     """
-    search = _Search(function, np.array(Z, dtype=np.float64), length, max_time, report)
+    search = _Search(function, np.array(Z, dtype=np.float64), length, max_time, tol, report)
     search.begin(start)
-    reason, converged = search.run(max_iter, tol)
+    reason, converged = search.run(max_iter)
     return search.found(reason, converged)
 
 
 class _Stop(Exception):
-    """Leaves SciPy's loop; its text is the reason."""
+    """Leaves SciPy's loop; says why, and whether the search's own rule was met."""
+
+    def __init__(self, reason: str, converged: bool = False) -> None:
+        super().__init__(reason)
+        self.converged = converged
 
 
 class _Search:
@@ -125,6 +131,7 @@ class _Search:
         Z: Matrix,
         length: ArrayLike,
         max_time: float | None,
+        tol: float,
         report: Callable[[Certificate], bool | None] | None,
     ) -> None:
         self.function = function
@@ -133,6 +140,7 @@ class _Search:
         # A column that never changes has no length of its own; it will not move in any case.
         self.length = np.where((size > 0) & np.isfinite(size), size, 1.0)
         self.max_time = max_time
+        self.tol = tol
         self.report = report
         self.vectors = Z
         self.n_evaluations = self.n_iter = 0
@@ -145,7 +153,7 @@ class _Search:
         self.history = [self.best.value]
         self.latest = (self.vectors, self.best)
 
-    def run(self, max_iter: int, tol: float) -> tuple[str, bool]:
+    def run(self, max_iter: int) -> tuple[str, bool]:
         """Search; return why it ended, and whether its own rule was met."""
         try:
             self._tell()
@@ -162,19 +170,18 @@ class _Search:
                     "maxfun": 10**9,
                     "maxls": _MOST_TRIES,
                     "maxcor": _MEMORY,
-                    "ftol": tol,
+                    # SciPy's rule compares with the first W, which may be far above the last.
+                    "ftol": 0.0,
                     # A gradient this small promises a change of W far below tol.
-                    "gtol": 1e-3 * tol,
+                    "gtol": 1e-3 * self.tol,
                 },
             )
         except _Stop as stop:
-            return str(stop), False
+            return str(stop), stop.converged
         except KeyboardInterrupt:
             return "interrupted", False
         if result.status == 1:
             return f"max_iter={max_iter} reached", False
-        if result.status == 0:
-            return f"a step lowered W by less than {tol:g}", True
         return "W falls no further at this precision", True
 
     def found(self, reason: str, converged: bool) -> Found:
@@ -211,6 +218,10 @@ class _Search:
         self.n_iter += 1
         if self._tell():
             raise _Stop("a callback asked to stop")
+        # One short step may be an accident where the gradient bends.
+        gained = self.history[-1 - min(_SHORT_STEPS, self.n_iter)] - self.history[-1]
+        if self.n_iter >= _SHORT_STEPS and gained <= self.tol * abs(self.history[-1]):
+            raise _Stop(f"{_SHORT_STEPS} steps lowered W by less than {self.tol:g}", True)
 
     def _tell(self) -> bool:
         if self.report is None:

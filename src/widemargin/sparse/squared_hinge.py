@@ -10,10 +10,10 @@ Its dual is that of (37) without the upper bound and with δ_ij/(2C s_i) added t
 
 attained by α_i = 2 C s_i ξ_i, which is what the gradient needs: r_i = y_i α_i.
 
-How: Newton's method on the whitened features, which `OneClass` shares. The objective is quadratic
-as long as the same rows are inside the margin, so that a full step which leaves them the same ends
-at the exact optimum; from the solution at vectors nearby this takes two or three steps. A gradient
-of W is only as good as the square root of the gap: hence no early stop.
+How: Newton's method on the whitened features, which `Hinge` and `OneClass` share. The objective is
+quadratic as long as the same rows are inside the margin, so that a full step which leaves them the
+same ends at the exact optimum; from the solution at vectors nearby this takes two or three steps. A
+gradient of W is only as good as the square root of the gap: hence no early stop.
 """
 
 from __future__ import annotations
@@ -40,108 +40,117 @@ _WORTH_A_THREAD = 2_000_000
 
 
 @dataclass(frozen=True)
-class Quadratic:
-    """A regularised squared hinge loss of linear scores:
+class Piecewise:
+    """A regularised loss of linear scores that is quadratic in pieces.
 
-        ½ uᵀDu − aᵀu + c Σ_i s_i max(0, m − y_i g_iᵀu)².
+    With the slack u_i = m − y_i g_iᵀx of a row, the objective is
+
+        ½ xᵀDx − lᵀx + Σ_i ψ_i(u_i),     ψ_i'(u) = α_i(u) = min(c_i, max(0, a_i + k_i u)).
+
+    The squared hinge has k = 2C s, a = 0 and no cap; the proximal steps of `hinge` have one.
 
     Attributes
     ----------
-    G : ndarray of shape (n, k)
+    G : ndarray of shape (n, size)
         Rows g.
     sign : ndarray of shape (n,)
         y.
-    weight : ndarray of shape (n,)
-        c s.
-    diagonal : ndarray of shape (k,)
-        D.
-    linear : ndarray of shape (k,)
-        a.
+    stiff, offset, cap : ndarray of shape (n,)
+        k, a and c.
+    diagonal, linear : ndarray of shape (size,)
+        D and l.
     margin : float
         m.
-    """  # noqa: D400
+    """
 
     G: Matrix
     sign: Vector
-    weight: Vector
+    stiff: Vector
+    offset: Vector
+    cap: Vector
     diagonal: Vector
     linear: Vector
     margin: float
 
-    def slack(self, scores: Vector) -> Vector:
-        """Return max(0, m − y f)."""
-        return np.maximum(self.margin - self.sign * scores, 0.0)
+    def raw(self, scores: Vector) -> Vector:
+        """Return a + k u: α before it is cut."""
+        return self.offset + self.stiff * (self.margin - self.sign * scores)
 
-    def value(self, u: Vector, scores: Vector) -> float:
-        """Return the objective."""
-        slack = self.slack(scores)
-        smooth = 0.5 * float(u @ (self.diagonal * u)) - float(self.linear @ u)
-        return smooth + float(self.weight @ (slack * slack))
+    def alpha(self, scores: Vector) -> Vector:
+        """Return the derivatives of the losses by the slacks."""
+        return np.clip(self.raw(scores), 0.0, self.cap)
+
+    def value(self, x: Vector, scores: Vector) -> float:
+        """Return the objective: ψ(u) = α u − (α − a)²/2k, the conjugate of a cut parabola."""
+        alpha = self.alpha(scores)
+        apart = alpha - self.offset
+        apart *= apart
+        np.divide(apart, 2.0 * self.stiff, out=apart, where=self.stiff > 0)
+        loss = float(alpha @ (self.margin - self.sign * scores)) - float(apart.sum())
+        return 0.5 * float(x @ (self.diagonal * x)) - float(self.linear @ x) + loss
 
 
 def newton(
-    problem: Quadratic, u: Vector, scores: Vector | None = None, threads: int = 1
+    problem: Piecewise, x: Vector, scores: Vector | None = None, threads: int = 1
 ) -> tuple[Vector, Vector]:
-    """Return the minimiser of a problem to rounding, and its scores G u.
+    """Return the minimiser of a problem to rounding, and its scores G x.
 
     Parameters
     ----------
-    problem : Quadratic
+    problem : Piecewise
         The problem.
-    u : ndarray of shape (k,)
+    x : ndarray of shape (size,)
         Where to start.
     scores : ndarray of shape (n,), default=None
-        G u, where it is known.
+        G x, where it is known.
     threads : int, default=1
         Threads for Newton's matrix.
     """
-    scores = problem.G @ u if scores is None else scores
-    value = problem.value(u, scores)
-    active = _active(problem, scores)
+    scores = problem.G @ x if scores is None else scores
+    value, piece = problem.value(x, scores), _piece(problem, scores)
     for _ in range(_MOST_STEPS):
-        gradient, matrix = _derivatives(problem, u, scores, active, threads)
+        gradient, matrix = _derivatives(problem, x, scores, np.flatnonzero(piece == 1), threads)
         direction = _solved(matrix, gradient)
         moved = problem.G @ direction
-        length = _length(problem, u, scores, direction, moved)
-        after_u, after_scores = u + length * direction, scores + length * moved
-        after = problem.value(after_u, after_scores)
+        length = _length(problem, x, scores, direction, moved)
+        after_x, after_scores = x + length * direction, scores + length * moved
+        after = problem.value(after_x, after_scores)
         promise = -0.5 * float(gradient @ direction)
-        size = abs(value) + 0.5 * float(u @ (problem.diagonal * u))
+        size = abs(value) + 0.5 * float(x @ (problem.diagonal * x))
         # Not even rounding may take a step uphill; what such a step promised is rounding too.
         if after > value and promise <= 1e-10 * size:
             break
-        u, scores, value = after_u, after_scores, after
-        before, active = active, _active(problem, scores)
-        if promise <= _TOL * size or (length == 1.0 and np.array_equal(active, before)):
+        x, scores, value = after_x, after_scores, after
+        before, piece = piece, _piece(problem, scores)
+        if promise <= _TOL * size or (length == 1.0 and np.array_equal(piece, before)):
             break
-    return u, scores
+    return x, scores
 
 
-def _active(problem: Quadratic, scores: Vector) -> IndexArray:
-    """Return the rows inside the margin."""
-    return np.flatnonzero((problem.sign * scores < problem.margin) & (problem.weight > 0))
+def _piece(problem: Piecewise, scores: Vector) -> NDArray[np.int8]:
+    """Return the piece of its loss that each row is on: 0 flat, 1 bent, 2 straight."""
+    raw = problem.raw(scores)
+    return (raw > 0).astype(np.int8) + ((raw >= problem.cap) & (raw > 0))
 
 
 def _derivatives(
-    problem: Quadratic, u: Vector, scores: Vector, active: IndexArray, threads: int
+    problem: Piecewise, x: Vector, scores: Vector, bent: IndexArray, threads: int
 ) -> tuple[Vector, Matrix]:
     """Return gradient and second derivative."""
-    root = np.sqrt(2.0 * problem.weight[active])
-    slack = problem.margin * problem.sign[active] - scores[active]
 
-    def part(first: int) -> tuple[Matrix, Vector]:
-        where = slice(first, first + _CHUNK)
-        some = problem.G[active[where]] * root[where, None]
-        return some.T @ some, some.T @ (root[where] * slack[where])
+    def part(first: int) -> Matrix:
+        some = bent[first : first + _CHUNK]
+        rows = problem.G[some] * np.sqrt(problem.stiff[some])[:, None]
+        return rows.T @ rows
 
-    gradient = problem.diagonal * u - problem.linear
+    pull = problem.sign * problem.alpha(scores)
+    gradient = problem.diagonal * x - problem.linear - pull @ problem.G
     matrix = np.diag(problem.diagonal)
-    for curvature, pull in ordered_map(part, range(0, len(active), _CHUNK), threads):
+    for curvature in ordered_map(part, range(0, len(bent), _CHUNK), threads):
         matrix += curvature
-        gradient -= pull
-    if not len(active):
+    if not len(bent):
         # Nothing holds what is not regularised: any long step will do, the search cuts it.
-        matrix[np.diag_indices(len(u))] += 1e-10
+        matrix[np.diag_indices(len(x))] += 1e-10
     return gradient, matrix
 
 
@@ -159,18 +168,19 @@ def _solved(matrix: Matrix, gradient: Vector) -> Vector:
 
 
 def _length(
-    problem: Quadratic, u: Vector, scores: Vector, direction: Vector, moved: Vector
+    problem: Piecewise, x: Vector, scores: Vector, direction: Vector, moved: Vector
 ) -> float:
     """Return the root of the slope along a direction, which rises piecewise; 1 where it is 1."""
-    slope0 = float((problem.diagonal * u - problem.linear) @ direction)
+    slope0 = float((problem.diagonal * x - problem.linear) @ direction)
     curve0 = float(direction @ (problem.diagonal * direction))
+    raw0, along = problem.raw(scores), problem.sign * moved
+    change = problem.stiff * along
     length, low, high = 1.0, 0.0, np.inf
     for _ in range(_TRIES):
-        rest = problem.margin * problem.sign - (scores + length * moved)
-        inside = problem.sign * rest > 0
-        weight, along = 2.0 * problem.weight[inside], moved[inside]
-        slope = slope0 + length * curve0 - float((weight * rest[inside]) @ along)
-        curve = curve0 + float(weight @ (along * along))
+        raw = raw0 - length * change
+        alpha = np.clip(raw, 0.0, problem.cap)
+        slope = slope0 + length * curve0 - float(alpha @ along)
+        curve = curve0 + float(change @ np.where(alpha == raw, along, 0.0))
         low, high = (length, high) if slope < 0 else (low, min(high, length))
         better = length - slope / curve if curve > 0 else np.inf
         if abs(better - length) <= 1e-9 * length:
@@ -180,6 +190,20 @@ def _length(
             better = 0.5 * (low + high) if np.isfinite(high) else 2.0 * length
         length = better
     return length
+
+
+def best_start(
+    problem: Piecewise, zero: Vector, zero_scores: Vector, near: Vector | None
+) -> tuple[Vector, Vector]:
+    """Return the better of two points to start from, and its scores.
+
+    Coefficients of vectors that have moved apart or together may be worse than nothing.
+    """
+    if near is not None:
+        scores = problem.G @ near
+        if problem.value(near, scores) < problem.value(zero, zero_scores):
+            return near, scores
+    return zero, zero_scores
 
 
 class SquaredHinge:
@@ -252,21 +276,18 @@ class SquaredHinge:
     ) -> tuple[Vector, Vector, float, float]:
         """Return v with the bias behind it, yα, and the values of primal and dual."""
         G, sign = space.features, self.table[self.code, p]
-        size = G.shape[1]
-        ones = np.ones(size)
-        problem = Quadratic(G, sign, self.C * self.weight, ones, np.zeros(size), 1.0)
-        u, scores = np.zeros(size), np.zeros(len(G))
-        if guess is not None:
-            near = np.append(space.factor.T @ guess[0][:, p], guess[1][p])
-            near_scores = G @ near
-            # Coefficients of vectors that have moved apart or together may be useless.
-            if problem.value(near, near_scores) < problem.value(u, scores):
-                u, scores = near, near_scores
+        n, size = G.shape
+        stiff = 2.0 * self.C * self.weight
+        problem = Piecewise(
+            G, sign, stiff, np.zeros(n), np.full(n, np.inf), np.ones(size), np.zeros(size), 1.0
+        )
+        near = guess and np.append(space.factor.T @ guess[0][:, p], guess[1][p])
+        u, scores = best_start(problem, np.zeros(size), np.zeros(n), near)
         u, scores = newton(problem, u, scores, threads)
-        alpha = 2.0 * problem.weight * problem.slack(scores)
+        alpha = problem.alpha(scores)
         pull = sign * alpha
         w = pull @ G
         # Every multiple of α is feasible, and the best is the top of a parabola.
-        square = float(w @ w) + float(alpha @ problem.slack(scores))
+        square = float(w @ w) + float(alpha @ np.maximum(0.0, 1.0 - sign * scores))
         dual = 0.5 * float(alpha.sum()) ** 2 / square if square > 0 else 0.0
         return u, pull, problem.value(u, scores), dual

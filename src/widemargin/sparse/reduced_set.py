@@ -1,0 +1,336 @@
+"""Reduced sets (RS and MRS): the machine of a trained SVM with fewer vectors.
+
+SLMC, sections 1 and 4.1. RS looks for vectors z and coefficients β that make
+
+    ‖w − Σ_j β_j φ(z_j)‖²                                                                       (4)
+
+small (`widemargin.sparse.pre_image`), with β = K_z⁻¹ K_zx Y α (47), and keeps the bias. MRS takes
+the same vectors, and for coefficients and bias the SVM inside their span, (28) and (45).
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.svm import SVC
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from widemargin.classifier import winners
+from widemargin.kernels import make_kernel
+from widemargin.machines import Machines
+from widemargin.parameters import check_choice, check_count
+from widemargin.rows import Distinct, as_rows, distinct_rows, parse_memory
+from widemargin.sparse import trained
+from widemargin.sparse.pre_image import Expansion, Reduced, reduced
+from widemargin.sparse.trained import Trained
+from widemargin.threads import n_threads, ordered_map, single_threaded_blas
+
+Matrix = NDArray[np.float64]
+# How rows are checked.
+_CHECKS: dict[str, Any] = {
+    "dtype": "numeric",
+    "accept_sparse": "csr",
+    "accept_large_sparse": True,
+}
+
+
+class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
+    """A trained kernel SVM, compressed to few vectors.
+
+    Each machine w of the SVM is approximated by one with fewer vectors, which need not be training
+    rows: they are found one after another, each where it takes most of what is left of w.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        scikit-learn's ``SVC`` (or ``NuSVC``) or a kernel classifier of this library. If it is
+        fitted, it is compressed as it is; else a copy is fitted first. None is ``SVC()``.
+    n_vectors : int or float, default=0.1
+        Vectors of each machine: a number, or a share of its support vectors. A machine with no more
+        support vectors than that is kept as it is.
+    method : {"rs", "mrs"}, default="rs"
+        "rs" takes the coefficients that come nearest to w and keeps the bias. "mrs" fits the SVM
+        again inside the span of the same vectors [1]_, with the loss and `C` of the estimator, and
+        needs the training data.
+    n_restarts : int, default=10
+        Support vectors that the search for a vector starts from: the best, and random ones.
+    refine : bool, default=True
+        At the end, move all vectors of a machine together. This is most of the way to small
+        distances; without it the method is the greedy one.
+    max_iter : int, default=100
+        Steps of each search at the most.
+    memory : int or str, default="1GB"
+        Budget for kernel values at prediction, beside the data.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
+        The vectors, those of one machine after those of another.
+    coef_ : ndarray of shape (n_problems, n_vectors_)
+        Their coefficients.
+    intercept_ : ndarray of shape (n_problems,)
+        Biases.
+    vector_problem_ : ndarray of int of shape (n_vectors_,)
+        The machine that each vector belongs to.
+    n_vectors_ : int
+        Vectors of all machines.
+    distance_ : list of ndarray
+        Squared distance of each machine to its w after each vector, and at last after all have
+        moved, relative to ‖w‖². One zero for a machine that was kept as it is.
+    pairwise_ : bool
+        Whether machines stand for pairs of classes and vote, as those of ``SVC`` for more than two
+        classes, in the order (0, 1), (0, 2), ...; else one machine for each class.
+    break_ties_ : bool
+        Whether `decision_function` decides between classes with the same votes, as in ``SVC``.
+    kernel_, gamma_, degree_, coef0_ : str or Kernel, float, float, float
+        The kernel.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    n_iter_ : int
+        Steps of all searches.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    SparseMarginClassifier : Vectors placed for the SVM's own objective, which is usually better.
+    ReducedSVMClassifier : Random rows as vectors.
+
+    Notes
+    -----
+    Where rows are repeated or weighted, equal ones are merged before an estimator is fitted. A copy
+    of this object by ``sklearn.base.clone``, as in cross-validation, has an estimator that is not
+    fitted, unless it is in a ``FrozenEstimator``.
+
+    References
+    ----------
+    .. [1] M. Wu, B. Schölkopf, G. Bakır, "A direct method for building sparse kernel learning
+       algorithms", JMLR 2006, section 4.1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from sklearn.svm import SVC
+    >>> from widemargin import ReducedSetClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> svm = SVC().fit(scale(X), y)
+    >>> small = ReducedSetClassifier(svm, n_vectors=5, random_state=0).fit(scale(X))
+    >>> small.expansion_vectors_.shape, bool(small.score(scale(X), y) > 0.95)
+    ((5, 30), True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_vectors: float = 0.1,
+        *,
+        method: str = "rs",
+        n_restarts: int = 10,
+        refine: bool = True,
+        max_iter: int = 100,
+        memory: int | str = "1GB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_vectors = n_vectors
+        self.method = method
+        self.n_restarts = n_restarts
+        self.refine = refine
+        self.max_iter = max_iter
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedSetClassifier:
+        """Fit the estimator if it is not fitted, and compress it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows. With a fitted estimator and ``method="rs"`` they are not looked at.
+        y : array-like of shape (n_samples,), default=None
+            Labels; needed as the rows are.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight k is the same as k copies of it.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        self._check_parameters()
+        given = SVC() if self.estimator is None else self.estimator
+        if isinstance(given, FrozenEstimator):
+            given = given.estimator
+        trained.check_compressible(given)
+        fitted = trained.is_fitted(given)
+        if y is None and not (fitted and self.method == "rs"):
+            raise ValueError(
+                "ReducedSetClassifier requires y to be passed, but the target y is None; labels "
+                "are needed for method='mrs', and for an estimator that is not fitted."
+            )
+        threads = n_threads(self.n_jobs)
+        if y is None:
+            validate_data(self, X, **_CHECKS)
+            distinct = None
+        else:
+            X, y = validate_data(self, X, y, **_CHECKS)
+            check_classification_targets(y)
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            code = trained.codes(y, weight, given.classes_ if fitted else None)
+            rows = as_rows(X, memory=parse_memory(self.memory), threads=threads)
+            distinct = distinct_rows(rows, code, weight)
+        with single_threaded_blas():
+            if distinct is not None and not fitted:
+                given = trained.fitted_copy(given, X, y, weight, distinct)
+            self._reduce(given, distinct, threads)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the signed margin of each row, one column a class if there are more than two.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class, or largest for the predicted one. Where machines vote:
+            the votes, and within them the sum of the margins, as ``SVC`` has it.
+        """
+        return self._scores(self._values(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        values = self._values(X)
+        if not self.pairwise_ or self.break_ties_:
+            return winners(self.classes_, self._scores(values))
+        votes = np.zeros((len(values), len(self.classes_)), dtype=np.intp)
+        for p, (i, j) in enumerate(combinations(range(len(self.classes_)), 2)):
+            votes[:, i] += values[:, p] > 0
+            votes[:, j] += values[:, p] <= 0
+        return winners(self.classes_, votes)
+
+    # The steps of `fit`.
+
+    def _check_parameters(self) -> None:
+        check_choice("method", self.method, ("rs", "mrs"))
+        trained.check_share(self.n_vectors)
+        check_count("n_restarts", self.n_restarts)
+        check_count("max_iter", self.max_iter)
+        parse_memory(self.memory)
+
+    def _reduce(self, estimator: Any, distinct: Distinct | None, threads: int) -> None:
+        """Compress the machines of a fitted estimator, and set the attributes."""
+        # The one that cross-validation chose.
+        estimator = getattr(estimator, "best_estimator_", estimator)
+        svm = trained.machines_of(estimator)
+        d = svm.vectors.shape[1]
+        if d != self.n_features_in_:
+            raise ValueError(
+                f"X has {self.n_features_in_} features, but the estimator was fitted to {d}; give "
+                "the rows that it was fitted to."
+            )
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rngs = np.random.default_rng(seed).spawn(len(svm.intercept))
+
+        def one(p: int) -> Reduced:
+            return self._reduced(svm, p, rngs[p])
+
+        found = list(ordered_map(one, range(len(rngs)), threads))
+        sizes = [len(each.vectors) for each in found]
+        self.classes_ = estimator.classes_
+        self.kernel_, self.gamma_ = estimator.kernel, svm.gamma
+        self.degree_, self.coef0_ = estimator.degree, estimator.coef0
+        self.pairwise_ = svm.pairwise
+        self.break_ties_ = bool(getattr(estimator, "break_ties", False))
+        self.expansion_vectors_ = np.concatenate([each.vectors for each in found])
+        self.vector_problem_ = np.repeat(np.arange(len(found)), sizes)
+        self.n_vectors_ = len(self.expansion_vectors_)
+        self.distance_ = [each.distance for each in found]
+        self.n_iter_ = max(1, sum(each.n_iter for each in found))
+        coef, self.intercept_ = [each.coef for each in found], svm.intercept.copy()
+        if self.method == "mrs" and distinct is not None:
+            vectors = [each.vectors for each in found]
+            coef, self.intercept_ = trained.fitted_again(estimator, svm, distinct, vectors, threads)
+        self.coef_ = np.zeros((len(found), self.n_vectors_))
+        for p, beta in enumerate(coef):
+            self.coef_[p, self.vector_problem_ == p] = beta
+
+    def _reduced(self, svm: Trained, p: int, rng: np.random.Generator) -> Reduced:
+        """Return one machine with few vectors."""
+        own = np.flatnonzero(svm.coef[:, p])
+        if not len(own):
+            own = np.arange(1)
+        count = self.n_vectors
+        if not isinstance(count, Integral):
+            count = max(1, round(float(count) * len(own)))
+        return reduced(
+            Expansion(svm.kernel, svm.vectors[own], svm.coef[own, p]),
+            int(count),
+            rng,
+            n_restarts=self.n_restarts,
+            max_iter=self.max_iter,
+            refine=self.refine,
+        )
+
+    # Prediction.
+
+    def _values(self, X: Any) -> Matrix:
+        """Return the values of all machines."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **_CHECKS)
+        rows = as_rows(X, memory=parse_memory(self.memory), threads=n_threads(self.n_jobs))
+        kernel = make_kernel(
+            self.kernel_, gamma=self.gamma_, degree=self.degree_, coef0=self.coef0_
+        )
+        vectors, coef = self.expansion_vectors_, np.ascontiguousarray(self.coef_.T)
+        machines = Machines(
+            kernel, vectors, coef, self.intercept_, np.float64, rows.vectors_at_a_time
+        )
+        with single_threaded_blas():
+            return np.concatenate(list(rows.scan(machines, width=machines.width)))
+
+    def _scores(self, values: Matrix) -> Matrix:
+        """Return what machines say of classes."""
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        if not self.pairwise_:
+            return values
+        scores: Matrix = _ovr_decision_function(values < 0, -values, len(self.classes_))
+        return scores

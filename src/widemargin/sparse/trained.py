@@ -1,0 +1,273 @@
+"""What a reduced set is made of: the machines of a trained SVM, ours or scikit-learn's.
+
+Every machine is f_p(x) = Σ_i a_ip k(x_i, x) + b_p. Ours are one for two classes, and one a class
+for more. ``SVC`` has one for each pair of classes i < j, positive for i where there are more than
+two classes; the coefficient of a support vector of class i against class j is in row j − 1 of its
+``dual_coef_``, and that of one of class j against i in row i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.kernels import Kernel, make_kernel
+from widemargin.kernels.bandwidth import resolve_gamma
+from widemargin.labelled import encoded, one_vs_rest
+from widemargin.parameters import check_count, check_number
+from widemargin.rows import Distinct, weighted_moments
+from widemargin.sparse.hinge import Hinge
+from widemargin.sparse.marginal import Marginal, Matrix, Vector
+from widemargin.sparse.squared_hinge import SquaredHinge
+from widemargin.threads import ordered_map
+
+_SKLEARN = (SVC, NuSVC)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The machines of a trained SVM.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        k, with a gradient.
+    gamma : float
+        Its width.
+    vectors : ndarray of shape (m, d)
+        x.
+    coef : ndarray of shape (m, n_problems)
+        a.
+    intercept : ndarray of shape (n_problems,)
+        b.
+    table : ndarray of shape (n_classes, n_problems)
+        The label of each class in each problem: ±1, or 0 if it takes no part.
+    pairwise : bool
+        Whether problems are pairs of more than two classes.
+    """
+
+    kernel: Kernel
+    gamma: float
+    vectors: Matrix
+    coef: Matrix
+    intercept: Vector
+    table: Matrix
+    pairwise: bool
+
+
+def check_share(n_vectors: Any) -> None:
+    """Raise unless `n_vectors` is a number of vectors, or a share of an SVM's support vectors."""
+    if isinstance(n_vectors, Integral) and not isinstance(n_vectors, bool):
+        check_count("n_vectors", n_vectors)
+    elif not 0.0 < check_number("n_vectors", n_vectors) <= 1.0:
+        raise ValueError(
+            f"n_vectors={n_vectors!r} must be a whole number, or a share between 0 and 1 of the "
+            "support vectors."
+        )
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Return whether an estimator is fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def check_compressible(estimator: Any) -> None:
+    """Raise unless an estimator is a kernel classifier whose kernel has a gradient."""
+    if isinstance(estimator, type) or not (
+        hasattr(estimator, "fit") and hasattr(estimator, "kernel") and is_classifier(estimator)
+    ):
+        raise TypeError(
+            f"estimator={estimator!r} is not a kernel SVM; give an SVC, or a classifier of this "
+            "library such as MarginClassifier()."
+        )
+    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
+        raise ValueError(
+            "estimator has kernel='precomputed', which has no vectors that could be moved; fit it "
+            "to the rows with a kernel such as 'rbf'."
+        )
+    if not _kernel(estimator, 1.0).differentiable:
+        raise ValueError(
+            f"estimator has kernel={estimator.kernel!r}, which has no gradient, so that its "
+            "vectors cannot be moved; use a kernel such as 'rbf'."
+        )
+
+
+def fitted_copy(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    weight: Vector,
+    distinct: Distinct,
+) -> Any:
+    """Return an estimator fitted to rows, so that a row of weight k is the same as k copies of it.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Not changed.
+    X : array or CSR matrix of shape (n, d)
+        Rows.
+    y : ndarray of shape (n,)
+        Labels.
+    weight : ndarray of shape (n,)
+        Their weights.
+    distinct : Distinct
+        The different ones among them.
+    """
+    copy = clone(estimator)
+    index = distinct.index
+    if len(index) == len(y) and (weight == 1.0).all():
+        return copy.fit(X, y)
+    if isinstance(copy, _SKLEARN):
+        # What SVC would make of numbers of rows, and we of weights.
+        if isinstance(copy.gamma, str):
+            moments = weighted_moments(distinct.rows, distinct.weight)
+            copy.set_params(gamma=resolve_gamma(copy.gamma, moments.mean, moments.variance))
+        if isinstance(copy.class_weight, str):
+            classes = np.unique(y[index])
+            factor = compute_class_weight(
+                copy.class_weight, classes=classes, y=y[index], sample_weight=distinct.weight
+            )
+            copy.set_params(class_weight=dict(zip(classes.tolist(), factor, strict=True)))
+    return copy.fit(X[index], y[index], sample_weight=distinct.weight)
+
+
+def codes(y: NDArray[Any], weight: Vector, known: NDArray[Any] | None) -> NDArray[np.intp]:
+    """Return each row's number among the classes, which an estimator may have fixed."""
+    if known is None:
+        return encoded(y, weight)[1]
+    code: NDArray[np.intp] = np.minimum(np.searchsorted(known, y), len(known) - 1)
+    strange = (known[code] != y) & (weight > 0)
+    if strange.any():
+        raise ValueError(
+            f"y holds {y[strange][0]!r}, a class that the estimator was not fitted to; give the "
+            "rows and labels that it was fitted to."
+        )
+    if len(np.unique(code[weight > 0])) < len(known):
+        raise ValueError(
+            "y lacks a class that the estimator was fitted to; give the rows and labels that it "
+            "was fitted to."
+        )
+    return code
+
+
+def machines_of(estimator: Any) -> Trained:
+    """Return the machines of a fitted estimator.
+
+    Raises
+    ------
+    TypeError
+        If it has none.
+    """
+    missing = [
+        name
+        for name in ("support_vectors_", "dual_coef_", "intercept_", "classes_")
+        if not hasattr(estimator, name)
+    ]
+    if missing:
+        raise TypeError(
+            f"estimator={estimator!r} has no {missing[0]}, so it is not a kernel SVM; give an SVC, "
+            "or a classifier of this library such as MarginClassifier()."
+        )
+    # SVC keeps to itself what "scale" was.
+    gamma = estimator._gamma if isinstance(estimator, _SKLEARN) else estimator.gamma_
+    vectors = _dense(estimator.support_vectors_)
+    coef, intercept = _dense(estimator.dual_coef_), _dense(estimator.intercept_)
+    k = len(estimator.classes_)
+    kernel = _kernel(estimator, float(gamma))
+    pairwise = isinstance(estimator, _SKLEARN) and k > 2
+    table, coef = _pairs(coef, estimator.n_support_) if pairwise else (one_vs_rest(k), coef.T)
+    return Trained(kernel, float(gamma), vectors, coef, intercept, table, pairwise)
+
+
+def fitted_again(
+    estimator: Any, svm: Trained, distinct: Distinct, vectors: list[Matrix], threads: int
+) -> tuple[list[Vector], Vector]:
+    """Return coefficients and biases of an estimator's own SVM in the span of given vectors, (45).
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted; it decides on the loss, C and the weights of classes.
+    svm : Trained
+        Its machines.
+    distinct : Distinct
+        The training rows.
+    vectors : list of ndarray of shape (t, d)
+        The vectors of each machine.
+    threads : int
+        Threads; BLAS is expected to use one.
+    """
+    C = getattr(estimator, "C_", estimator.get_params(deep=False).get("C"))
+    if C is None:
+        raise ValueError(
+            f"method='mrs' fits the SVM again and needs its C, but {type(estimator).__name__} has "
+            "none; use method='rs', or an SVC."
+        )
+    name = getattr(estimator, "loss", "hinge" if isinstance(estimator, SVC) else "squared_hinge")
+    loss: type[Hinge | SquaredHinge] = Hinge if name == "hinge" else SquaredHinge
+    code = distinct.code
+    weight = distinct.weight * _class_factor(estimator, code, distinct.weight)[code]
+
+    def again(p: int) -> Marginal:
+        some = np.flatnonzero(svm.table[code, p])
+        rows, table = distinct.rows.subset(some), svm.table[:, [p]]
+        machine = loss(rows, svm.kernel, code[some], table, weight[some], float(C))
+        return machine(vectors[p])
+
+    found = list(ordered_map(again, range(len(vectors)), threads))
+    return [each.beta[:, 0] for each in found], np.array([each.intercept[0] for each in found])
+
+
+def _class_factor(estimator: Any, code: NDArray[np.intp], weight: Vector) -> Vector:
+    """Return the factors of an estimator on the weights of the classes."""
+    if isinstance(estimator, _SKLEARN):
+        return np.asarray(estimator.class_weight_, dtype=np.float64)
+    classes, setting = estimator.classes_, getattr(estimator, "class_weight", None)
+    factor: Vector = compute_class_weight(
+        setting, classes=classes, y=classes[code], sample_weight=weight
+    )
+    return factor
+
+
+def _pairs(dual: Matrix, sizes: NDArray[Any]) -> tuple[Matrix, Matrix]:
+    """Return the table of SVC's problems, and its coefficients a column each."""
+    k = len(sizes)
+    pairs = list(combinations(range(k), 2))
+    owner = np.repeat(np.arange(k), sizes)
+    table, coef = np.zeros((k, len(pairs))), np.zeros((dual.shape[1], len(pairs)))
+    for p, (i, j) in enumerate(pairs):
+        table[i, p], table[j, p] = 1.0, -1.0
+        coef[owner == i, p] = dual[j - 1, owner == i]
+        coef[owner == j, p] = dual[i, owner == j]
+    return table, coef
+
+
+def _kernel(estimator: Any, gamma: float) -> Kernel:
+    return make_kernel(
+        estimator.kernel,
+        gamma=gamma,
+        degree=estimator.degree,
+        coef0=estimator.coef0,
+        kernel_params=getattr(estimator, "kernel_params", None),
+    )
+
+
+def _dense(values: Any) -> Matrix:
+    dense = values.toarray() if sparse.issparse(values) else values
+    return np.ascontiguousarray(dense, dtype=np.float64)
