@@ -11,6 +11,7 @@ from widemargin import (
     MaxMarginDA,
     SpanMap,
 )
+from widemargin.sparse import SparseFisherClassifier, SparseMarginClassifier
 
 ESTIMATORS = [
     CoreVectorClassifier(),
@@ -35,11 +36,18 @@ ESTIMATORS = [
     MaxMarginDA(loss="hinge"),
     MaxMarginDA(kernel="rbf", loss="hinge"),
     MaxMarginDA(kernel="rbf", loss="hinge", solver="direct"),
+    SparseMarginClassifier(max_iter=10),
+    SparseMarginClassifier(3, loss="squared_hinge", init="random", grow="double", max_iter=10),
+    SparseMarginClassifier(4, share_vectors=True, kernel="linear", max_iter=10),
+    SparseMarginClassifier(4, share_vectors=True, loss="squared_hinge", max_iter=10),
+    SparseFisherClassifier(3, max_iter=10),
 ]
 
 
 # Some checks give random labels, and there the linear machine of the hinge is a constant.
 @pytest.mark.filterwarnings("ignore:Fewer than n_directions=1 directions")
+# A few steps are enough here.
+@pytest.mark.filterwarnings(r"ignore:Sparse\w+ stopped before its rule.*\(max_iter=\d+ reached")
 @parametrize_with_checks(ESTIMATORS)
 def test_the_estimator_meets_scikit_learns_contract(estimator, check):
     check(estimator)

@@ -31,6 +31,9 @@ Matrix = NDArray[np.float64]
 
 # Rows on which vectors are placed first where there are many more of them.
 _FIRST_ROWS = 10_000
+# Rows of each class among them, at the least.
+_LEAST_OF_A_CLASS = 20
+_INTERRUPTED = "interrupted"
 # Rows up to which the exact machine is fitted to count its support vectors.
 _MOST_EXACT_ROWS = 20_000
 # Kernels that scikit-learn's machine knows by the same name and parameters.
@@ -88,7 +91,9 @@ class SparseClassifier(KernelClassifier):
             if self.max_time is not None:
                 left = self.max_time - (perf_counter() - begun)
                 seconds = max(1e-3, left / (len(groups) - g))
-            curves.append(self._placed(own, threads, rng, seconds, report))
+            # After an interrupt the other problems get a machine where their vectors start.
+            enough = any(_ended(found) for curve in curves for found in curve)
+            curves.append(self._placed(own, threads, rng, seconds, report, enough))
         vectors, coef, intercept = self._joined(points, groups, [curve[-1] for curve in curves])
         self._keep_machine(points, vectors, None, coef, intercept)
         self.expansion_vectors_, self.coef_ = vectors, self.dual_coef_
@@ -96,6 +101,8 @@ class SparseClassifier(KernelClassifier):
         sizes = [len(curve[-1].vectors) for curve in curves]
         self.vector_problem_ = np.repeat(np.arange(len(groups)), sizes)
         self.history_ = [np.concatenate([found.history for found in curve]) for curve in curves]
+        if hasattr(self, "accuracy_curve_"):
+            del self.accuracy_curve_
         if self.grow is not None:
             self._keep_curve(points, groups, curves)
         return _result(curves)
@@ -116,16 +123,17 @@ class SparseClassifier(KernelClassifier):
         rng: np.random.Generator,
         seconds: float | None,
         report: Report,
+        enough: bool,
     ) -> list[Found]:
-        """Return the vectors after each stage of growth."""
+        """Return the vectors after each stage of growth; where they start, if that is enough."""
         begun = perf_counter()
         moments = weighted_moments(points.rows, points.weight)
         length = float(np.sqrt(moments.variance.mean()))
         start = self._start(points, rng)
         sizes = stages(len(start), self.grow)
-        # Rows come in the order of a hash, so that the first ones are a sample.
-        sample = np.arange(_FIRST_ROWS) if points.n > 2 * _FIRST_ROWS else None
+        sample = _sample(points)
         curve: list[Found] = []
+        reason = _INTERRUPTED
         for s, size in enumerate(sizes):
             Z = start[:size]
             if curve:
@@ -133,22 +141,32 @@ class SparseClassifier(KernelClassifier):
                 missing = size - len(last.vectors)
                 new = newcomers(points, last.vectors, last.marginal, missing, rng)
                 Z = np.concatenate([last.vectors, new])
-            limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "length": length}
-            if seconds is not None:
-                left = seconds - (perf_counter() - begun)
-                limits["max_time"] = max(1e-3, left / (len(sizes) - s))
-            if sample is not None:
+            limits: dict[str, Any] = {"tol": self.tol, "length": length, "report": report}
+            parts = 2 * (len(sizes) - s)
+            if sample is not None and not enough:
                 rough = self._function(points, sample, threads)
-                Z = minimise(rough, Z, report=report, **limits).vectors
+                time = _share(seconds, begun, parts)
+                first = minimise(rough, Z, max_iter=self.max_iter, max_time=time, **limits)
+                Z, enough, reason = first.vectors, _ended(first), first.stopped
             function = self._function(points, None, threads)
-            found = minimise(function, Z, report=report, **limits)
+            time = _share(seconds, begun, parts - 1 if sample is not None else parts // 2)
+            steps = 0 if enough else self.max_iter
+            found = minimise(function, Z, max_iter=steps, max_time=time, **limits)
+            if enough:
+                found = replace(found, certificate=replace(found.certificate, stopped=reason))
+            enough, reason = enough or _ended(found), found.stopped
             curve.append(replace(found, marginal=self._machine(points, found, threads)))
         return curve
 
     def _start(self, points: Points, rng: np.random.Generator) -> Matrix:
         """Return the vectors to start from."""
         if not isinstance(self.init, str):
-            given = np.array(self.init, dtype=np.float64)
+            try:
+                given = np.array(self.init, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"init={self.init!r} must be a table of numbers.") from error
+            if not np.isfinite(given).all():
+                raise ValueError("init holds values that are not finite; give other vectors.")
             if given.ndim != 2 or given.shape[1] != points.rows.shape[1] or not len(given):
                 raise ValueError(
                     f"init must be 'kmeans', 'random', or vectors of {points.rows.shape[1]} "
@@ -218,7 +236,7 @@ class SparseClassifier(KernelClassifier):
             scores = np.concatenate(list(rows.scan(machines, width=machines.width)))
             winner = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0)
             right = float(points.weight[winner == points.code].sum() / points.weight.sum())
-            lines.append((len(vectors), right, sum(each.marginal.value for each in found)))
+            lines.append((len(vectors), right, sum(each.certificate.primal for each in found)))
         n_vectors, accuracy, W = zip(*lines, strict=True)
         self.accuracy_curve_ = {
             "n_vectors": np.array(n_vectors),
@@ -227,13 +245,38 @@ class SparseClassifier(KernelClassifier):
         }
 
 
+def _ended(found: Found) -> bool:
+    """Return whether someone asked the search to end."""
+    return found.stopped in (_INTERRUPTED, "a callback asked to stop")
+
+
+def _share(seconds: float | None, begun: float, parts: int) -> float | None:
+    """Return the seconds for one of the parts that are left, if time is limited."""
+    if seconds is None:
+        return None
+    return max(1e-3, (seconds - (perf_counter() - begun)) / max(1, parts))
+
+
+def _sample(points: Points) -> IndexArray | None:
+    """Return rows to begin with where there are many, some of every class; None for all."""
+    if points.n <= 2 * _FIRST_ROWS:
+        return None
+    n_classes = len(points.table)
+    each = max(1, min(_LEAST_OF_A_CLASS, _FIRST_ROWS // n_classes))
+    some = np.concatenate([np.flatnonzero(points.code == c)[:each] for c in range(n_classes)])
+    # Rows come in the order of a hash, so that the first ones are a sample.
+    others = np.setdiff1d(np.arange(_FIRST_ROWS), some)
+    return np.sort(np.concatenate([some, others[: max(0, _FIRST_ROWS - len(some))]]))
+
+
 def _result(curves: list[list[Found]]) -> Result[Any]:
     """Return the machines of all problems as one result."""
     last = [curve[-1] for curve in curves]
     every = [found for curve in curves for found in curve]
     primal = sum(found.certificate.primal for found in last)
     dual = sum(found.certificate.dual for found in last)
-    short = [found for found in every if not found.converged]
+    ended = [found for found in every if _ended(found)]
+    short = ended or [found for found in every if not found.converged]
     certificate = replace(
         last[-1].certificate,
         primal=primal,

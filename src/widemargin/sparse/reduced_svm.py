@@ -189,6 +189,7 @@ class ReducedSVMClassifier(SparseClassifier):
         rng: np.random.Generator,
         seconds: float | None,
         report: Report,
+        enough: bool,
     ) -> list[Found]:
         """Return the vectors as they were drawn."""
         function = self._function(points, None, threads)
