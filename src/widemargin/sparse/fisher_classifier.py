@@ -30,7 +30,7 @@ class SparseFisherClassifier(SparseClassifier):
     coefficients : {"svm", "fisher"}, default="svm"
         "svm" fits the hinge-loss SVM on the vectors for coefficients and bias, as the paper does
         [1]_; "fisher" keeps those of the discriminant, with the bias in the middle between the
-        classes.
+        classes, whatever their weights.
     C : float, default=1.0
         Weight of the errors in that SVM.
     kernel : str or Kernel, default="rbf"
@@ -78,6 +78,8 @@ class SparseFisherClassifier(SparseClassifier):
         Vectors of all problems.
     history_ : list of ndarray
         W, minus Fisher's quotient, at the accepted steps of each problem.
+    accuracy_curve_ : dict of arrays
+        With `grow`: "n_vectors", "training_accuracy" and "W" of each stage, over all problems.
     certificate_ : Certificate
         `primal` is W, minus the sum of Fisher's quotients; it is solved exactly for given vectors.
     classes_ : ndarray of shape (n_classes,)
