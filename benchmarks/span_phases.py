@@ -125,18 +125,18 @@ def divided(spent: float, done: Mapping[str, float]) -> dict[str, float]:
 @contextlib.contextmanager
 def instrumented(watch: Stopwatch) -> Iterator[None]:
     """Every phase of a span fit is counted by the watch."""
+    from widemargin import classifier
     from widemargin.span import choice, curvature, newton
     from widemargin.span.basis import Basis
     from widemargin.span.descent import Descent
     from widemargin.span.lower_bound import LowerBound
     from widemargin.span.problems import Problems
     from widemargin.span.values import KernelValues
-    from widemargin.svm import base
 
     passes = [(Descent, "_multiply", PRODUCTS), (Descent, "_pull", GRADIENTS)]
     phases = [
-        (base, "validate_data", CHECKING),
-        (base.KernelClassifier, "_points", ROWS),
+        (classifier, "validate_data", CHECKING),
+        (classifier.KernelClassifier, "_points", ROWS),
         (Basis, "extended", VECTORS),
         *((each, "draw", VECTORS) for each in vars(choice).values() if draws(each)),
         (Descent, "_line_search", LINE),
