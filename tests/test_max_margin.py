@@ -15,8 +15,23 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler, scale
+from sklearn.preprocessing import StandardScaler
 
+from tests.reference.max_margin_ways import (
+    GAMMA,
+    KERNEL_SOLVERS,
+    WAYS,
+    every_way,
+)
+from tests.reference.max_margin_ways import (
+    da as _da,
+)
+from tests.reference.max_margin_ways import (
+    digits as _digits,
+)
+from tests.reference.max_margin_ways import (
+    wine as _wine,
+)
 from tests.reference.mmda import assert_valid, features_of, objectives_of, signs_of
 from widemargin import Certificate, MaxMarginDA
 from widemargin.balls import CoreSet
@@ -24,46 +39,6 @@ from widemargin.discriminant.deflation import Deflation
 from widemargin.discriminant.direct import Direct
 from widemargin.discriminant.linear import Linear
 from widemargin.span import SpanFit
-
-GAMMA = 0.05
-# Every way to a direction: the solvers of a kernel, of the input space, and of the hinge.
-WAYS = {
-    "deflation": {"solver": "deflation"},
-    "direct": {"solver": "direct"},
-    "span": {"solver": "span", "max_vectors": 40},
-    "core": {"solver": "core"},
-    "linear": {"kernel": "linear"},
-    "linear deflation": {"kernel": "linear", "solver": "deflation"},
-    "linear core": {"kernel": "linear", "solver": "core"},
-    "hinge": {"loss": "hinge"},
-    "direct hinge": {"loss": "hinge", "solver": "direct"},
-    "linear hinge": {"kernel": "linear", "loss": "hinge"},
-}
-every_way = pytest.mark.parametrize("way", WAYS)
-KERNEL_SOLVERS = ["deflation", "direct", "span", "core"]
-every_kernel_solver = pytest.mark.parametrize("way", KERNEL_SOLVERS)
-
-
-def _wine(step=2):
-    X, y = load_wine(return_X_y=True)
-    return scale(X)[::step], y[::step]
-
-
-def _digits(n_classes=3, n_rows=150):
-    X, y = load_digits(n_class=n_classes, return_X_y=True)
-    return X[:n_rows] / 16.0, y[:n_rows]
-
-
-def _da(n_directions=2, way="deflation", **parameters):
-    start = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
-    return MaxMarginDA(n_directions, **start | WAYS[way] | parameters)
-
-
-def _fine(n_directions=2, way="deflation", **parameters):
-    """With an answer so sharp that it can be compared; the vectors of "span" are all rows."""
-    sharp = {"tol": 1e-12, "epsilon": 1e-9, "vectors": "random", "max_vectors": 10_000}
-    return _da(n_directions, way, **sharp | parameters)
-
 
 # Kernel evaluations.
 

@@ -7,55 +7,32 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_wine, make_moons
+from sklearn.datasets import load_digits, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
-from sklearn.preprocessing import scale
 
+from tests.reference.max_margin_ways import (
+    GAMMA,
+    KERNEL_SOLVERS,
+    WAYS,
+    every_kernel_solver,
+    every_way,
+)
+from tests.reference.max_margin_ways import (
+    da as _da,
+)
+from tests.reference.max_margin_ways import (
+    digits as _digits,
+)
+from tests.reference.max_margin_ways import (
+    fine as _fine,
+)
+from tests.reference.max_margin_ways import (
+    wine as _wine,
+)
 from tests.reference.mmda import assert_valid, from_kernel
-from widemargin import MaxMarginDA
 from widemargin.kernels import RBF
 from widemargin.span import LeverageVectors
-
-GAMMA = 0.05
-# Every way to a direction: the solvers of a kernel, of the input space, and of the hinge.
-WAYS = {
-    "deflation": {"solver": "deflation"},
-    "direct": {"solver": "direct"},
-    "span": {"solver": "span", "max_vectors": 40},
-    "core": {"solver": "core"},
-    "linear": {"kernel": "linear"},
-    "linear deflation": {"kernel": "linear", "solver": "deflation"},
-    "linear core": {"kernel": "linear", "solver": "core"},
-    "hinge": {"loss": "hinge"},
-    "direct hinge": {"loss": "hinge", "solver": "direct"},
-    "linear hinge": {"kernel": "linear", "loss": "hinge"},
-}
-every_way = pytest.mark.parametrize("way", WAYS)
-KERNEL_SOLVERS = ["deflation", "direct", "span", "core"]
-every_kernel_solver = pytest.mark.parametrize("way", KERNEL_SOLVERS)
-
-
-def _wine(step=2):
-    X, y = load_wine(return_X_y=True)
-    return scale(X)[::step], y[::step]
-
-
-def _digits(n_classes=3, n_rows=150):
-    X, y = load_digits(n_class=n_classes, return_X_y=True)
-    return X[:n_rows] / 16.0, y[:n_rows]
-
-
-def _da(n_directions=2, way="deflation", **parameters):
-    start = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
-    return MaxMarginDA(n_directions, **start | WAYS[way] | parameters)
-
-
-def _fine(n_directions=2, way="deflation", **parameters):
-    """With an answer so sharp that it can be compared; the vectors of "span" are all rows."""
-    sharp = {"tol": 1e-12, "epsilon": 1e-9, "vectors": "random", "max_vectors": 10_000}
-    return _da(n_directions, way, **sharp | parameters)
-
 
 # Weights.
 

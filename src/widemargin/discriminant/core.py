@@ -22,7 +22,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls import CoreSet, MinimumBall, Points, multipliers
+from widemargin.balls import CoreSet, CoreState, MinimumBall, Points, multipliers
+from widemargin.balls.minimum import MinimumState
 from widemargin.discriminant.directions import Direction
 from widemargin.discriminant.kernel_matrix import (
     Machine,
@@ -33,7 +34,7 @@ from widemargin.discriminant.kernel_matrix import (
     stacked,
     unrelated_to,
 )
-from widemargin.loop import Limits, run
+from widemargin.loop import Limits, Result, run
 from widemargin.machines import Machines
 from widemargin.progress import Report
 
@@ -123,6 +124,17 @@ class Core:
         # The gap is no measure of a ball's progress, so it must not end it.
         limits = Limits(self.max_iter, seconds, patience=self.max_iter)
         result = run(solver, limits, self.report)
+        return self._directions(solver, result, problems, against)
+
+    def _directions(
+        self,
+        solver: CoreSet[MinimumState],
+        result: Result[CoreState[MinimumState]],
+        problems: Sequence[int],
+        against: list[list[OnRows]],
+    ) -> list[Direction[OnRows]]:
+        """Return the centres as unit directions."""
+        points = solver.points
         _, index, beta = solver.machines(result.state)
         gamma = multipliers(points, index, beta)
         own = self._values(index, beta)

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from widemargin.balls import Points
+from widemargin.discriminant.codes import given_codes, random_codes
 from widemargin.discriminant.core import Core
 from widemargin.discriminant.deflation import Deflation
 from widemargin.discriminant.direct import Direct
@@ -39,8 +40,6 @@ _SOLVERS = "auto", "span", "core", "direct", "deflation"
 # of them is one of the furthest 0.3 %. The paper's 59 (for 5 %) leads to a fifth more vectors on
 # pendigits, and takes no less time.
 _SAMPLE_SIZE = 944
-# Tries for a column of random codes that is not one of the others.
-_TRIES = 100
 
 
 class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
@@ -365,9 +364,9 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
             table = one_vs_rest(n_classes)
         elif isinstance(self.codes, str):
             check_choice("codes", self.codes, ("random",))
-            table = _random_codes(n_classes, self._rng())
+            table = random_codes(n_classes, self._rng())
         else:
-            table = _given_codes(self.codes, n_classes)
+            table = given_codes(self.codes, n_classes)
         self.codes_ = table
         return table
 
@@ -538,39 +537,3 @@ class _Projections:
     def __call__(self, block: Any, where: slice) -> NDArray[np.float64]:
         features: NDArray[np.float64] = block.astype(np.float64, copy=False) @ self.components.T
         return features
-
-
-def _given_codes(codes: Any, n_classes: int) -> NDArray[np.float64]:
-    """Return the user's table of signs, or say what is wrong with it."""
-    try:
-        table = np.asarray(codes, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"codes={codes!r} must be a table of −1 and 1.") from error
-    if table.ndim != 2 or len(table) != n_classes or not table.size:
-        raise ValueError(
-            f"codes must have a row for each of the {n_classes} classes and a column for each "
-            f"problem, but has shape {table.shape}."
-        )
-    if not np.isin(table, (-1.0, 1.0)).all():
-        raise ValueError("codes must hold −1 and 1 only: the side of each class in each problem.")
-    lonely = np.flatnonzero(np.abs(table.sum(axis=0)) == n_classes)
-    if len(lonely):
-        raise ValueError(
-            f"column {lonely[0]} of codes has all classes on one side; there is nothing to "
-            "separate."
-        )
-    return np.ascontiguousarray(table)
-
-
-def _random_codes(n_classes: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return as many random problems as classes, no two of them the same."""
-    table = np.empty((n_classes, 0))
-    for _ in range(_TRIES * n_classes):
-        column = rng.choice([-1.0, 1.0], n_classes)
-        mixed = abs(column.sum()) < n_classes
-        if mixed and not (np.abs(column @ table) == n_classes).any():
-            table = np.column_stack([table, column])
-        if table.shape[1] == n_classes:
-            break
-    # Few classes have fewer different problems than that; one is always found.
-    return np.ascontiguousarray(table) if table.size else one_vs_rest(n_classes)
