@@ -15,7 +15,7 @@ from widemargin.kernels import KERNELS, RBF, CallableKernel, Precomputed, make_k
 from widemargin.rows import as_rows
 from widemargin.sparse.fisher import Fisher
 from widemargin.sparse.hinge import Hinge, HingeMarginal
-from widemargin.sparse.marginal import RIDGE, Marginal
+from widemargin.sparse.marginal import RIDGE, Marginal, NoSpan
 from widemargin.sparse.one_class import OneClass
 from widemargin.sparse.search import minimise
 from widemargin.sparse.squared_hinge import SquaredHinge
@@ -467,3 +467,31 @@ def test_the_hinge_keeps_its_dual_variables():
     assert isinstance(result, HingeMarginal)
     assert result.alpha.shape == (30, 3)
     assert (result.alpha <= C * weight[:, None]).all()
+
+
+def test_a_search_turns_back_where_there_is_no_span():
+    X, code, weight = data()
+    inner = make("squared_hinge", X, code, weight, kernel_of("rbf"))
+    Z = np.random.default_rng(5).normal(size=(4, 4))
+
+    class Fenced:
+        """W with vectors that have no span: those far from where the search starts."""
+
+        turned = 0
+
+        @property
+        def n_kernel(self):
+            return inner.n_kernel
+
+        def __call__(self, vectors, start=None):
+            if np.abs(vectors - Z).max() > 0.3:
+                self.turned += 1
+                raise NoSpan("too far")
+            return inner(vectors, start)
+
+    function = Fenced()
+    found = minimise(function, Z, max_iter=30)
+    assert function.turned > 0
+    assert np.abs(found.vectors - Z).max() <= 0.3
+    assert found.marginal.value < 0.99 * found.history[0]
+    assert (np.diff(found.history) <= 0).all()

@@ -69,6 +69,10 @@ class Marginal:
     dual: float
 
 
+class NoSpan(ValueError):
+    """The kernel's matrix of some vectors is not positive definite."""
+
+
 class MarginalFunction(Protocol):
     """What the search needs of a marginal function."""
 
@@ -135,7 +139,7 @@ class Span:
 
         Raises
         ------
-        ValueError
+        NoSpan
             If K_z is not positive definite, as happens to kernels that are not Mercer's.
         """
         t = len(Z)
@@ -191,7 +195,7 @@ class Span:
                 return np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
             except LinAlgError:
                 pass
-        raise ValueError(
+        raise NoSpan(
             f"The {self.kernel.name} kernel's matrix of the vectors is not positive definite (or "
             "not finite), so there is no best machine in their span; scale X, or use a kernel "
             "such as 'rbf'."

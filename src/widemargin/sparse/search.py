@@ -25,12 +25,15 @@ from numpy.typing import ArrayLike
 from scipy import optimize
 
 from widemargin.certificate import Certificate, relative_gap
-from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, Vector
+from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, NoSpan, Vector
 
 # Pairs of steps and gradients that L-BFGS remembers, and evaluations it may spend on one step.
 _MEMORY, _MOST_TRIES = 20, 30
 # Evaluations that look at all rows: once for the values, once for the gradient.
 _PASSES = 2
+# What W counts as, in units of the first one, where there is no span: far above all W of the search,
+# and still a number that SciPy can interpolate with.
+_NO_SPAN = 10.0
 # Steps that must lower W by too little together before the search stops.
 _SHORT_STEPS = 2
 
@@ -206,7 +209,11 @@ class _Search:
         if not np.array_equal(Z, vectors):
             if self.max_time is not None and perf_counter() - self.begun >= self.max_time:
                 raise _Stop(f"max_time={self.max_time:g} reached")
-            marginal = self._evaluated(Z, self.best)
+            try:
+                marginal = self._evaluated(Z, self.best)
+            except NoSpan:
+                # Kernels that are not Mercer's have such vectors; a shorter step avoids them.
+                return _NO_SPAN, np.zeros(x.size)
             self.latest = (Z, marginal)
         gradient = (marginal.gradient * self.length).ravel() / self.scale
         return marginal.value / self.scale, gradient
