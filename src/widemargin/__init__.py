@@ -5,7 +5,13 @@ with them, and which print a certificate of how good the answer is.
 """
 
 from widemargin.certificate import Certificate
-from widemargin.discriminant import MaxMarginDA
+from widemargin.discriminant import (
+    KernelFisherDA,
+    LocalFisherDA,
+    LocalityPreservingProjection,
+    MaxMarginDA,
+    PairwiseAccuracyDA,
+)
 from widemargin.span.map import SpanMap
 from widemargin.sparse import (
     ReducedSetClassifier,
@@ -24,9 +30,13 @@ __all__ = [
     "BallVectorClassifier",
     "Certificate",
     "CoreVectorClassifier",
+    "KernelFisherDA",
+    "LocalFisherDA",
+    "LocalityPreservingProjection",
     "MarginClassifier",
     "MarginClassifierCV",
     "MaxMarginDA",
+    "PairwiseAccuracyDA",
     "ReducedSVMClassifier",
     "ReducedSetClassifier",
     "SpanMap",

@@ -5,6 +5,16 @@
 find one.
 """
 
+from widemargin.discriminant.kernel_fisher import KernelFisherDA
+from widemargin.discriminant.local_fisher import LocalFisherDA
+from widemargin.discriminant.locality_preserving import LocalityPreservingProjection
 from widemargin.discriminant.max_margin import MaxMarginDA
+from widemargin.discriminant.pairwise_accuracy import PairwiseAccuracyDA
 
-__all__ = ["MaxMarginDA"]
+__all__ = [
+    "KernelFisherDA",
+    "LocalFisherDA",
+    "LocalityPreservingProjection",
+    "MaxMarginDA",
+    "PairwiseAccuracyDA",
+]

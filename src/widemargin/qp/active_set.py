@@ -1,10 +1,10 @@
 """An exact active-set method for non-negative quadratic programs.
 
-    min ½ xᵀQx − aᵀx,   x ≥ 0,   Q positive definite.
+    min ½ xᵀQx − aᵀx,   0 ≤ x ≤ u (u may be infinite),   Q positive definite.
 
-Block principal pivoting (Júdice and Pires 1994): guess the positive variables, solve for them by
-Cholesky, exchange *all* that violate the KKT conditions (a negative variable, or a zero variable
-whose residual is positive), and repeat. When the number of violations has not fallen for a few
+Block principal pivoting (Júdice and Pires 1994): guess the variables between their bounds, solve
+for them by Cholesky, exchange *all* that violate the KKT conditions (a variable outside its bounds,
+or one at a bound whose residual points inside), and repeat. When the number of violations has not fallen for a few
 rounds only the last one is exchanged (Murty's rule), which cannot cycle, until it falls again.
 A good start is worth a lot: with the support of a nearby problem a handful of rounds is enough,
 and the answer is exact to rounding, however small the regularisation.
@@ -48,11 +48,12 @@ def solve_nonnegative(
     Q: NDArray[Any],
     a: Vector | None = None,
     *,
+    upper: Vector | None = None,
     start: NDArray[Any] | None = None,
     tol: float = 1e-10,
     max_rounds: int | None = None,
 ) -> ActiveSetResult:
-    """Minimise ½ xᵀQx − aᵀx over x ≥ 0, exactly.
+    """Minimise ½ xᵀQx − aᵀx over 0 ≤ x ≤ u, exactly.
 
     Parameters
     ----------
@@ -60,8 +61,11 @@ def solve_nonnegative(
         Symmetric positive definite.
     a : ndarray of shape (n,), default=None
         The linear term; None means all ones.
+    upper : ndarray of shape (n,), default=None
+        u, positive; None means that there is no upper bound.
     start : ndarray of shape (n,), default=None
-        Its positive entries are the first guess of the support. None guesses that all are.
+        Its positive entries are the first guess of the support, and entries of at least u of the
+        variables at their upper bound. None guesses that all are between their bounds.
     tol : float, default=1e-10
         Stop when the KKT residual is at most this.
     max_rounds : int, default=None
@@ -86,14 +90,19 @@ def solve_nonnegative(
     """
     n = len(Q)
     a = np.ones(n) if a is None else np.asarray(a, dtype=np.float64)
-    free = np.ones(n, dtype=bool) if start is None else np.asarray(start) > 0
+    top = np.full(n, np.inf) if upper is None else np.asarray(upper, dtype=np.float64)
+    guess = np.full(n, 0.5) * np.minimum(top, 1.0) if start is None else np.asarray(start)
+    # Where each variable is guessed to be: 0 at zero, 1 between its bounds, 2 at the upper one.
+    where = (guess > 0).astype(np.int8) + (guess >= top)
     limit = 100 + 3 * n if max_rounds is None else max_rounds
     fewest, patience = n + 1, _PATIENCE
     n_rounds = 0
     while n_rounds < limit:
         n_rounds += 1
-        x, residual = _solve_on(Q, a, free)
-        wrong = np.where(free, x < 0, residual > tol)
+        x, residual = _solve_on(Q, a, where, top)
+        low, high = (where == 1) & (x < 0), (where == 1) & (x > top)
+        inward = np.where(where == 2, -residual, residual)
+        wrong = low | high | ((where != 1) & (inward > tol))
         n_wrong = int(wrong.sum())
         if n_wrong == 0:
             break
@@ -105,17 +114,21 @@ def solve_nonnegative(
             last = np.flatnonzero(wrong)[-1]
             wrong[:] = False
             wrong[last] = True
-        free ^= wrong
-    x = np.maximum(x, 0.0)
+        where = np.where(wrong, np.where(low, 0, np.where(high, 2, 1)), where).astype(np.int8)
+    x = np.clip(x, 0.0, top)
     residual = a - Q @ x
-    violation = np.where(x > 0, np.abs(residual), np.maximum(residual, 0.0))
+    violation = np.where(x < top, np.maximum(residual, 0.0), 0.0)
+    violation = np.maximum(violation, np.where(x > 0, -residual, 0.0))
     return ActiveSetResult(x, float(violation.max(initial=0.0)), n_rounds)
 
 
-def _solve_on(Q: NDArray[Any], a: Vector, free: NDArray[np.bool_]) -> tuple[Vector, Vector]:
-    """Return the unconstrained optimum on the free variables, and a − Qx."""
-    x = np.zeros(len(Q))
-    index = np.flatnonzero(free)
+def _solve_on(
+    Q: NDArray[Any], a: Vector, where: NDArray[np.int8], top: Vector
+) -> tuple[Vector, Vector]:
+    """Return the optimum over the variables between bounds, without these, and a − Qx."""
+    x = np.where(where == 2, np.where(np.isfinite(top), top, 0.0), 0.0)
+    index, full = np.flatnonzero(where == 1), np.flatnonzero(where == 2)
+    rest = a - Q[:, full] @ x[full] if len(full) else a
     if len(index):
         try:
             factor = cho_factor(
@@ -127,5 +140,5 @@ def _solve_on(Q: NDArray[Any], a: Vector, free: NDArray[np.bool_]) -> tuple[Vect
                 "not a Mercer kernel on this data, or C is too large for its precision; use "
                 "another kernel (parameters) or a smaller C."
             ) from None
-        x[index] = cho_solve(factor, a[index], check_finite=False)
-    return x, a - Q[:, index] @ x[index]
+        x[index] = cho_solve(factor, rest[index], check_finite=False)
+    return x, rest - Q[:, index] @ x[index]

@@ -1,0 +1,147 @@
+"""One machine on some splits of a set, alone in its process: errors, vectors, seconds.
+
+A task for `benchmarks.child`. What is known is kept after every split, so that a run that is out
+of time costs the splits that are left only.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.child import build, certificate_of, few_of_every_class, vectors_of
+from benchmarks.datasets import Dataset
+from benchmarks.runner import Measurement
+from benchmarks.slmc_data import split_of
+from benchmarks.slmc_machines import counts_of
+
+TASK = "benchmarks.slmc_fit.measure"
+# Vectors of a warm-up fit, at the most.
+WARMUP_VECTORS = 5
+SIZES = ("n_vectors", "n_components", "max_vectors")
+
+
+@dataclass(frozen=True)
+class Sparse(Measurement):
+    """A measurement of one part of the benchmark.
+
+    ``set_name`` is the set, which ``dataset`` need not be (`benchmarks.slmc_data.loaded_as`), and
+    ``splits`` the numbers of its splits. ``svm`` has the C and γ of the exact machine: a parameter
+    ``{"share": s}`` becomes the number of vectors that machines of their own for every class have
+    in all at that share. ``keep_vectors`` keeps the expansion vectors, as
+    images.
+    """
+
+    part: str = ""
+    set_name: str = ""
+    splits: tuple[int, ...] = (1,)
+    svm: dict[str, float] | None = None
+    keep_vectors: bool = False
+    task: str | None = TASK
+
+
+def resolved(spec: dict[str, Any], data: Dataset) -> dict[str, Any]:
+    """Parameters with numbers of vectors where shares stand for them."""
+    found = dict(spec["params"])
+    for key, value in found.items():
+        if key != "gamma" and isinstance(value, dict) and value.keys() == {"share"}:
+            counts = counts_of(data.X_train, data.y_train, spec["svm"], value["share"])
+            found[key] = sum(counts)
+    return found
+
+
+def warm_up(make: Callable[..., Any], spec: dict[str, Any], data: Dataset) -> float:
+    """Fit a few rows, so that nothing is compiled in the timed fit; the seconds it took."""
+    few = few_of_every_class(data.y_train, spec["warmup_rows"])
+    changes = {key: WARMUP_VECTORS for key in SIZES if key in spec["params"]}
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a few rows do is nobody's concern
+        machine = make(**changes).fit(data.X_train[few], data.y_train[few])
+        machine.predict(data.X_test[:10])
+    return time.perf_counter() - start
+
+
+def size_of(machine: Any, certificate: dict[str, Any] | None) -> int | None:
+    """Vectors that a prediction visits; the means of a k-means fit are no rows with numbers."""
+    if getattr(machine, "support_", 0) is None:
+        return len(machine.support_vectors_)
+    return vectors_of(machine, certificate)
+
+
+def one_split(spec: dict[str, Any], data: Dataset, warm: bool) -> tuple[dict[str, Any], Any]:
+    """What one split gives, and the fitted machine."""
+    params = resolved(spec, data)
+
+    def make(**changes: Any) -> Any:
+        return build(spec["estimator"], params | changes, data.X_train, spec["threads"])
+
+    found: dict[str, Any] = {}
+    if warm:
+        found["warmup_seconds"] = warm_up(make, spec, data)
+    seconds = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(spec["repeats"]):
+            machine = make()
+            start = time.perf_counter()
+            machine.fit(data.X_train, data.y_train)
+            seconds.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    predicted = machine.predict(data.X_test)
+    found["predict_seconds"] = time.perf_counter() - start
+    certificate = certificate_of(machine)
+    found |= {
+        "n_train": data.X_train.shape[0],
+        "n_test": data.X_test.shape[0],
+        "n_classes": len(np.unique(data.y_train)),
+        "error": 100.0 * float(np.mean(predicted != data.y_test)),
+        "fit_seconds": statistics.median(seconds),
+        "n_vectors": size_of(machine, certificate),
+        "n_problem_vectors": getattr(machine, "n_problem_vectors_", None),
+        "certificate": certificate,
+        "warnings": sorted({str(warning.message) for warning in caught}),
+    }
+    return found, machine
+
+
+def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over the splits."""
+
+    def mean(key: str) -> float:
+        return statistics.mean([each[key] for each in found])
+
+    errors = [each["error"] for each in found]
+    return {
+        "found": found,
+        "error": mean("error"),
+        "accuracy": 100.0 - mean("error"),
+        "deviation": statistics.stdev(errors) if len(errors) > 1 else None,
+        "n_vectors": mean("n_vectors"),
+        "fit_seconds": mean("fit_seconds"),
+        "predict_seconds": mean("predict_seconds"),
+        "n_train": found[0]["n_train"],
+        "n_test": found[0]["n_test"],
+    }
+
+
+def measure(
+    spec: dict[str, Any], data: Dataset, keep: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    """For `benchmarks.child`."""
+    found: list[dict[str, Any]] = []
+    for number in spec["splits"]:
+        part = split_of(spec["set_name"], data, number)
+        one, machine = one_split(spec, part, warm=not found)
+        found.append({"split": number, **one})
+        keep(summary(found))
+    more = {}
+    if spec["keep_vectors"]:
+        more["images"] = np.round(machine.expansion_vectors_, 3)
+    return summary(found) | more

@@ -1,0 +1,305 @@
+"""Fisher's discriminants in the feature space of a kernel, for any number of classes.
+
+Mika, Rätsch, Weston, Schölkopf and Müller (1999) for two classes, Baudat and Anouar (2000) for
+more: maximise the between-class scatter of wᵀφ(x) over its within-class scatter plus a multiple of
+‖w‖², without which the kernel would separate any rows.
+
+All of it happens in the span of the φ(x), or of fewer vectors: in an orthonormal basis of the span
+(a pivoted Cholesky factor of kernel values, see `span.basis`) it is plain linear discriminant
+analysis with a ridge. With all rows as vectors nothing is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.discriminant.projection import (
+    LabelledRows,
+    ProjectionEstimator,
+    SpanFeatures,
+)
+from widemargin.discriminant.scatter import VisitFeatures, scatter_of
+from widemargin.discriminant.whitening import leading, whitened
+from widemargin.kernels.bandwidth import resolve_gamma
+from widemargin.machines import Machines
+from widemargin.parameters import check_choice, check_count, check_not_negative
+from widemargin.rows import Distinct, distinct_rows, parse_memory, weighted_moments
+from widemargin.rows.base import IndexArray
+from widemargin.span.basis import Basis, Vectors
+from widemargin.threads import single_threaded_blas
+
+# Distinct rows up to which "auto" takes all of them as vectors.
+_EXACT_ROWS = 2000
+# Squared distance from the span of the others, relative to the largest k(x, x), below which a row
+# adds nothing to it that rounding would not.
+_DEPENDENT = 1e-12
+
+
+class KernelFisherDA(ProjectionEstimator):
+    """Kernel Fisher discriminant analysis, with a ridge and for any number of classes.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of directions, at most n_classes − 1. None takes all that separate class means.
+    regularization : float, default=1e-3
+        Ridge on the within-class covariance, as a share of the total variance: of the mean
+        squared distance of the φ(x) from their mean. The same for both solvers.
+    kernel : str, callable or Kernel, default="rbf"
+        As in `MarginClassifier`. "precomputed" needs ``solver="kernel"``, or `vectors` that are
+        rows.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Kernel width.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    solver : {"auto", "kernel", "span"}, default="auto"
+        "kernel" takes all rows as vectors, for small data; "span" takes `n_vectors` vectors, and
+        its cost is linear in the rows. "auto" is "kernel" for up to 2,000 distinct rows, and "span"
+        beyond or if `vectors` are given.
+    n_vectors : int, default=500
+        Vectors of ``solver="span"`` at the most.
+    vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
+        Where they come from, as in `SpanMap`.
+    memory : int or str, default="1GB"
+        Budget for kernel values and matrices, beside the data.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of vectors.
+
+    Attributes
+    ----------
+    solver_ : str
+        The solver that was used.
+    vectors_ : ndarray or CSR array of shape (n_vectors, n_features)
+        Expansion vectors that the directions share; for ``kernel="precomputed"`` their row numbers.
+    coef_ : ndarray of shape (n_components, n_vectors)
+        Their coefficients.
+    intercept_ : ndarray of shape (n_components,)
+        Feature q is Σ_j coef_[q, j] k(vectors_[j], x) + intercept_[q], which has mean 0.
+    support_ : ndarray of int of shape (n_vectors,) or None
+        The training rows that the vectors are, if they are rows.
+    components_ : ndarray of shape (n_components, n_vectors)
+        The directions in an orthonormal basis of the span of the vectors.
+    mean_ : ndarray of shape (n_vectors,)
+        The mean of the rows in that basis.
+    criterion_ : ndarray of shape (n_components,)
+        Between-class variance of each direction over its within-class variance with the ridge.
+    span_map_ : SpanMap or None
+        The map into the span, of ``solver="span"``.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    gamma_ : float
+        The kernel width that was used.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    PairwiseAccuracyDA : The criterion in which close pairs of classes count more.
+    SparseFisherClassifier : Few vectors, moved to where they serve best.
+
+    Notes
+    -----
+    Features are uncorrelated, and with the ridge their within-class variance is one: wᵀ(S_w + ρI)w
+    = 1.
+
+    References
+    ----------
+    .. [1] S. Mika, G. Rätsch, J. Weston, B. Schölkopf, K.-R. Müller, "Fisher discriminant analysis
+       with kernels", Neural Networks for Signal Processing 1999.
+    .. [2] G. Baudat, F. Anouar, "Generalized discriminant analysis using a kernel approach",
+       Neural Computation 2000.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.neighbors import NearestCentroid
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from widemargin import KernelFisherDA
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(KernelFisherDA(), NearestCentroid()).fit(X[:500], y[:500])
+    >>> bool(model.score(X[500:], y[500:]) > 0.93)
+    True
+    """
+
+    support_: IndexArray | None
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        regularization: float = 1e-3,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        solver: str = "auto",
+        n_vectors: int = 500,
+        vectors: Any = "kmeans",
+        memory: int | str = "1GB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.regularization = regularization
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.n_vectors = n_vectors
+        self.vectors = vectors
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelFisherDA:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix if ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight k is the same as k copies of it.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+        """
+        self._check_parameters()
+        with single_threaded_blas():
+            data = self._labelled(X, y, sample_weight)
+            distinct = distinct_rows(data.rows, data.code, data.weight)
+            self.solver_ = self._choose_solver(len(distinct.index))
+            features: VisitFeatures
+            if self.solver_ == "span":
+                features = self._fit_span(data)
+                assert self.span_map_ is not None
+                self.gamma_ = self.span_map_.gamma_
+                self.support_ = self.span_map_.component_indices_
+            else:
+                features, chosen = self._fit_all(distinct)
+                self.support_ = data.index[distinct.index[chosen]]
+            scatter = scatter_of(
+                distinct.rows, distinct.code, distinct.weight, len(self.classes_), features
+            )
+            space = whitened(scatter, ridge=self.regularization)
+            share = scatter.weight / scatter.total
+            pulled = share[:, None] * space.means
+            directions, self.criterion_ = leading(space.means, pulled, self.n_components)
+            self._keep((space.matrix @ directions).T, space.mean)
+            self._keep_expansion(features, data)
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the features of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Projections; float32 if X is, and float64 otherwise.
+        """
+        check_is_fitted(self)
+        rows = self._rows(self._checked(X))
+        vectors: Any = self.vectors_
+        dense = vectors.toarray() if sparse.issparse(vectors) else vectors
+        visit = Machines(
+            self._kernel(self.gamma_),
+            dense,
+            np.ascontiguousarray(self.coef_.T),
+            self.intercept_,
+            # In float64: coefficients of both signs enlarge the rounding of kernel values.
+            np.float64,
+            rows.vectors_at_a_time,
+        )
+        out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype)
+        first = 0
+        with single_threaded_blas():
+            for values in rows.scan(visit, width=visit.width):
+                out[first : first + len(values)] = values
+                first += len(values)
+        return out
+
+    # The steps of `fit`.
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        # None is no kernel here.
+        self._check_kernel()
+        check_count("n_components", self.n_components, none=True)
+        check_not_negative("regularization", self.regularization)
+        check_choice("solver", self.solver, ("auto", "kernel", "span"))
+
+    def _choose_solver(self, n_distinct: int) -> str:
+        """Return the solver to use, if it fits into the memory."""
+        if self.solver == "span":
+            return "span"
+        given = not isinstance(self.vectors, str) and self.solver == "auto"
+        large = n_distinct > _EXACT_ROWS and self.solver == "auto" and not self._precomputed()
+        if given or large:
+            return "span"
+        needed = 5 * 8 * n_distinct**2
+        if needed > parse_memory(self.memory):
+            remedy = "random" if self._precomputed() else "kmeans"
+            raise ValueError(
+                f"solver='kernel' keeps matrices of {n_distinct:,} rows: it takes "
+                f"{needed / 1e6:,.1f} MB; raise memory={self.memory!r}, or use solver='span' with "
+                f"vectors={remedy!r}."
+            )
+        return "kernel"
+
+    def _fit_all(self, distinct: Distinct) -> tuple[SpanFeatures, IndexArray]:
+        """Return features in the span of all rows, and the rows that span it."""
+        self.span_map_ = None
+        self.gamma_ = 1.0
+        if not self._precomputed():
+            moments = weighted_moments(distinct.rows, distinct.weight)
+            self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
+        kernel = self._kernel(self.gamma_)
+        every = np.arange(len(distinct.index))
+        basis = Basis.of(
+            kernel, Vectors(distinct.rows.take(every), every), _DEPENDENT, distinct.rows
+        )
+        if not basis.size:
+            raise ValueError(
+                f"kernel={kernel.name!r} is zero or negative on all rows of this data, which span "
+                "nothing; use another kernel or other kernel parameters."
+            )
+        assert basis.vectors.index is not None
+        features = SpanFeatures(kernel, basis.vectors.values, basis.whitened(np.eye(basis.size)))
+        return features, basis.vectors.index
+
+    def _keep_expansion(self, features: VisitFeatures, data: LabelledRows) -> None:
+        """Set the directions as sums over vectors."""
+        assert isinstance(features, SpanFeatures)
+        self.coef_ = np.ascontiguousarray(self.components_ @ features.normalization)
+        self.intercept_ = -self.components_ @ self.mean_
+        stored, vectors = data.rows.block(slice(0, 1)), features.vectors
+        self.vectors_ = sparse.csr_array(vectors) if sparse.issparse(stored) else vectors

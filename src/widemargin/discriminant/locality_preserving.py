@@ -1,0 +1,407 @@
+"""Locality preserving projections.
+
+X. He, P. Niyogi, "Locality preserving projections", NIPS 2003. Rows are joined with their nearest
+neighbours by edges of weight W_ij; with D the sums of the rows of W and L = D − W, the directions
+are those of the smallest λ in
+
+    Xᵀ L X a = λ Xᵀ D X a,      aᵀXᵀLXa = ½ Σ_ij W_ij (aᵀx_i − aᵀx_j)²,
+
+for rows about their mean with the weights D: the functions aᵀx are then orthogonal to the
+constants, of which λ = 0 says nothing. Directions in which the rows do not vary are left out first,
+as the papers do by a PCA.
+
+A row of weight s is s rows in one place, so its edges to a row of weight t count s·t times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from widemargin.discriminant.eigenproblem import (
+    Eigenvectors,
+    check_n_components,
+    generalized_eigenvectors,
+)
+from widemargin.discriminant.neighbours import FeatureRows, nearest_rows
+from widemargin.discriminant.projection import LabelledRows, ProjectionEstimator
+from widemargin.discriminant.scatter import VisitFeatures, scatter_of
+from widemargin.parameters import check_choice, check_count, check_number, check_positive
+from widemargin.rows import Distinct, distinct_rows
+from widemargin.rows.base import IndexArray
+from widemargin.threads import ordered_map, single_threaded_blas
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# A variance below this share of the squared mean is rounding.
+_ROUNDING = 1e-24
+
+
+class LocalityPreservingProjection(ProjectionEstimator):
+    """Linear features that keep neighbours together: Laplacian eigenmaps for new rows too.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Features; None is as many as the rows have directions.
+    n_neighbors : int, default=5
+        Two rows are joined if one is among so many nearest rows of the other.
+    affinity : {"heat", "binary"}, default="heat"
+        Weight of an edge: exp(−‖x_i − x_j‖² / bandwidth), or 1.
+    bandwidth : float or "auto", default="auto"
+        "auto" is the mean squared length of the edges.
+    supervised : bool, default=False
+        Join rows of the same class only; otherwise labels are not looked at.
+    variance : float in (0, 1], default=1.0
+        Share of the variance that the PCA before keeps: with fewer rows than features nearly any
+        function of the training rows is linear, and some such limit is needed.
+    kernel : str, callable, Kernel or None, default=None
+        None works in the input space; otherwise in the span of `n_vectors` vectors, by `SpanMap`.
+        Neighbours are those in that space.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Kernel width.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    n_vectors : int, default=500
+        Vectors of the span, at the most.
+    vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
+        Where they come from, as in `SpanMap`; "core" needs ``supervised=True``.
+    memory : int or str, default="1GB"
+        Budget for blocks of rows and for features; the graph, of some n · n_neighbors edges, comes
+        on top.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of vectors.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features or span features)
+        The directions, the smallest λ first. The variance along each is one, where a row counts as
+        much as its edges weigh.
+    eigenvalues_ : ndarray of shape (n_components,)
+        λ, from 0 (neighbours coincide) to 2.
+    bandwidth_ : float
+        The bandwidth that was used; NaN with ``affinity="binary"``.
+    mean_ : ndarray of shape (n_features or span features,)
+        What `transform` subtracts first: the mean of the rows with the weights of their edges.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, with ``supervised=True`` only.
+    span_map_ : SpanMap or None
+        The map into the span.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    LocalFisherDA : Keeps neighbours of one class together and pushes classes apart.
+
+    Notes
+    -----
+    Equal rows are one row whose weight is theirs together, so that a row of weight k is the same as
+    k copies of it. Of rows that are equally near as the last neighbour, a hash of their content
+    decides which one is taken, and the order of the rows does not.
+
+    References
+    ----------
+    .. [1] X. He, P. Niyogi, "Locality preserving projections", NIPS 2003.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from widemargin import LocalityPreservingProjection
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> LocalityPreservingProjection(n_components=3).fit_transform(X[:300]).shape
+    (300, 3)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        n_neighbors: int = 5,
+        affinity: str = "heat",
+        bandwidth: float | str = "auto",
+        supervised: bool = False,
+        variance: float = 1.0,
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        n_vectors: int = 500,
+        vectors: Any = "kmeans",
+        memory: int | str = "1GB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.affinity = affinity
+        self.bandwidth = bandwidth
+        self.supervised = supervised
+        self.variance = variance
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_vectors = n_vectors
+        self.vectors = vectors
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.supervised is True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LocalityPreservingProjection:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix of shape (n_samples, n_samples) if
+            ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,), default=None
+            Labels of any type; looked at with ``supervised=True`` only.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight k is the same as k copies of it.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+        """
+        self._check_parameters()
+        if self.supervised:
+            data = self._labelled(X, y, sample_weight)
+        else:
+            data = self._unlabelled(X, sample_weight)
+        with single_threaded_blas():
+            features = self._fit_span(data)
+            distinct = distinct_rows(data.rows, data.code, data.weight)
+            whole = scatter_of(
+                distinct.rows, np.zeros_like(distinct.code), distinct.weight, 1, features
+            )
+            unit = whole.unit if whole.unit > 0 else 1.0
+            edges = joined_neighbours(distinct, features, whole.mean[0], unit, self.n_neighbors)
+            graph = self._graph(edges, distinct.weight, unit)
+            everything = np.arange(len(distinct.index))
+            points = FeatureRows(distinct.rows, everything, features, whole.mean[0], unit)
+            moments = graph_moments(points, graph)
+            found = self._directions(moments)
+            n = check_n_components(self.n_components, features.width, len(found.values), "")
+        self.eigenvalues_ = np.clip(found.values[:n], 0.0, 2.0)
+        self._keep(found.vectors[:, :n].T / unit, whole.mean[0] + unit * moments.mean)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_count("n_components", self.n_components, none=True)
+        check_count("n_neighbors", self.n_neighbors)
+        check_choice("affinity", self.affinity, ("heat", "binary"))
+        if isinstance(self.bandwidth, str):
+            check_choice("bandwidth", self.bandwidth, ("auto",))
+        else:
+            check_positive("bandwidth", self.bandwidth)
+        if not isinstance(self.supervised, bool | np.bool_):
+            raise TypeError(f"supervised={self.supervised!r} must be True or False.")
+        if not 0.0 < check_number("variance", self.variance) <= 1.0:
+            raise ValueError(f"variance={self.variance!r} must be a share: give 0 < variance <= 1.")
+        super()._check_parameters()
+
+    def _unlabelled(self, X: Any, sample_weight: Any) -> LabelledRows:
+        X = validate_data(
+            self,
+            X,
+            dtype="numeric",
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            ensure_min_samples=2,
+        )
+        self._check_square(X)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return self._counted(X, np.zeros(X.shape[0], dtype=np.intp), weight)
+
+    def _graph(self, edges: Edges, weight: Vector, unit: float) -> Any:
+        """Return W, symmetric and sparse."""
+        weight = weight / weight.max()
+        pairs = weight[edges.first] * weight[edges.second]
+        total = float(pairs.sum())
+        if not total > 0:
+            raise ValueError(
+                "There are no two different rows to join as neighbours"
+                + (" in any class" if self.supervised else "")
+                + "; X must have some with positive sample_weight."
+            )
+        values = pairs / total
+        self.bandwidth_ = float("nan")
+        if self.affinity == "heat":
+            mean_square = float(values @ edges.squares)
+            wide = mean_square if isinstance(self.bandwidth, str) else self.bandwidth / unit / unit
+            self.bandwidth_ = wide * unit * unit
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                # Rows in one place have the weight 1 whatever the bandwidth.
+                exponent = np.where(edges.squares > 0, edges.squares / wide, 0.0)
+            values = values * np.exp(-exponent)
+            if not values.any():
+                raise ValueError(
+                    f"bandwidth={self.bandwidth!r} gives all edges the weight zero; the mean "
+                    f"squared length of an edge is {mean_square * unit * unit:.3g}: give a "
+                    "bandwidth of that size, or 'auto'."
+                )
+        n = len(weight)
+        half = sparse.csr_array((values, (edges.first, edges.second)), shape=(n, n))
+        return (half + half.T).tocsr()
+
+    def _directions(self, moments: GraphMoments) -> Eigenvectors:
+        """Solve the eigenproblem, in the space that a PCA keeps."""
+        if self.variance == 1.0:
+            floor = _ROUNDING * moments.mean**2
+            return generalized_eigenvectors(moments.smoothness, moments.covariance, floor)
+        variances, axes = linalg.eigh(moments.covariance, check_finite=False)
+        share = np.cumsum(variances[::-1]) / variances.sum()
+        kept = axes[:, ::-1][:, : int(np.searchsorted(share, self.variance)) + 1]
+        found = generalized_eigenvectors(
+            kept.T @ moments.smoothness @ kept, kept.T @ moments.covariance @ kept
+        )
+        return Eigenvectors(found.values, kept @ found.vectors)
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Pairs of neighbours, each once.
+
+    Attributes
+    ----------
+    first, second : ndarray of int
+        The rows that they join, first < second.
+    squares : ndarray
+        Their squared lengths.
+    """
+
+    first: IndexArray
+    second: IndexArray
+    squares: Vector
+
+
+def joined_neighbours(
+    distinct: Distinct, features: VisitFeatures, origin: Vector, unit: float, n_neighbors: int
+) -> Edges:
+    """Return the pairs of rows of one class of which one is near the other.
+
+    Parameters
+    ----------
+    distinct : Distinct
+        The rows and their classes.
+    features : callable
+        Turns a block of rows into features.
+    origin : ndarray of shape (n_features,)
+        A point among the rows.
+    unit : float
+        What lengths are divided by.
+    n_neighbors : int
+        How many neighbours each row chooses.
+
+    Returns
+    -------
+    Edges
+        In an order of their own.
+    """
+    n = len(distinct.index)
+    firsts, seconds, squares = [], [], []
+    for index in _by_class(distinct.code):
+        points = FeatureRows(distinct.rows, index, features, origin, unit)
+        near = nearest_rows(points, n_neighbors)
+        row = np.repeat(index, near.index.shape[1])
+        other = index[near.index.ravel()]
+        firsts.append(np.minimum(row, other))
+        seconds.append(np.maximum(row, other))
+        squares.append(near.squares.ravel())
+    first, second = np.concatenate(firsts), np.concatenate(seconds)
+    _, once = np.unique(first * n + second, return_index=True)
+    return Edges(first[once], second[once], np.concatenate(squares)[once])
+
+
+def _by_class(code: NDArray[np.intp]) -> Iterator[IndexArray]:
+    """Yield the rows of each class."""
+    order = np.argsort(code, kind="stable")
+    ends = np.cumsum(np.bincount(code))
+    yield from np.split(order, ends[:-1])
+
+
+@dataclass(frozen=True)
+class GraphMoments:
+    """What the eigenproblem needs of rows and graph; everything divided by the sum of W.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,)
+        Mean of the rows with the weights D.
+    smoothness : ndarray of shape (n_features, n_features)
+        Xᵀ L X.
+    covariance : ndarray of shape (n_features, n_features)
+        Xᵀ D X about that mean.
+    """
+
+    mean: Vector
+    smoothness: Matrix
+    covariance: Matrix
+
+
+def graph_moments(points: FeatureRows, graph: Any) -> GraphMoments:
+    """Return the moments of rows on a graph; the same bits for any number of threads.
+
+    Parameters
+    ----------
+    points : FeatureRows
+        The rows.
+    graph : sparse array of shape (n, n)
+        W, symmetric.
+
+    Returns
+    -------
+    GraphMoments
+        Accumulated block by block.
+    """
+    d, total = points.width, float(graph.sum())
+    share = graph.sum(axis=1) / total
+    mean, smoothness, covariance = np.zeros(d), np.zeros((d, d)), np.zeros((d, d))
+    for where in points.slices:
+        mean += share[where] @ points.at(where)
+    for part in ordered_map(_GraphPart(points, graph, mean), points.slices, points.threads):
+        smoothness += part[0] / total
+        covariance += part[1] / total
+    return GraphMoments(mean, smoothness, covariance)
+
+
+@dataclass(frozen=True)
+class _GraphPart:
+    """Sums of x (L x)ᵀ and D x xᵀ over a slice of the rows, about a mean."""
+
+    points: FeatureRows
+    graph: Any
+    mean: Vector
+
+    def __call__(self, where: slice) -> tuple[Matrix, Matrix]:
+        X = self.points.at(where) - self.mean
+        W = self.graph[where]
+        others, place = np.unique(W.indices, return_inverse=True)
+        W = sparse.csr_array((W.data, place, W.indptr), shape=(len(X), len(others)))
+        weighted = W.sum(axis=1)[:, None] * X
+        away = weighted - W @ (self.points.at(others) - self.mean)
+        return X.T @ away, X.T @ weighted

@@ -1,0 +1,263 @@
+"""Directions by which each pair of classes is told apart: the weighted pairwise Fisher criterion.
+
+Fisher's between-class matrix is a sum over all pairs of classes, S_b = Σ p_i p_j δ_ij δ_ijᵀ with
+δ_ij = m_i − m_j, so a pair that lies far apart already draws the directions to itself. Loog, Duin
+and Haeb-Umbach (2001) weigh each pair by w(D) = erf(D / 2√2) / (2D²), with D its
+Mahalanobis distance: up to a constant, the criterion is then the mean accuracy of the Bayes
+classifiers of two classes each, as long as directions are aligned with δ ("approximate pairwise
+accuracy criterion", aPAC).
+
+In the whitened space S_b = Mᵀ L M with M the class means and L the Laplacian of the graph of the
+classes with weights p_i p_j w(D_ij), of which a block of rows is made at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erf
+
+from widemargin.discriminant.projection import LabelledRows, ProjectionEstimator
+from widemargin.discriminant.scatter import check_shrinkage, scatter_of
+from widemargin.discriminant.whitening import leading, whitened
+from widemargin.parameters import check_choice, check_count
+from widemargin.rows import parse_memory
+from widemargin.threads import single_threaded_blas
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Squared distance, as a share of the squared norms, below which it is computed from differences.
+_CLOSE = 1e-6
+
+
+class PairwiseAccuracyDA(ProjectionEstimator):
+    """Discriminant analysis by the accuracy on pairs of classes (aPAC).
+
+    Linear discriminant analysis in which close pairs of classes count more than far ones. With two
+    classes, or with ``n_components=n_classes - 1``, it spans the same space as that; with fewer
+    components it keeps classes apart that the other merges.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of directions, at most n_classes − 1. None takes all that separate class means.
+    shrinkage : float in [0, 1], "auto" or None, default=None
+        How far the within-class covariance is moved towards its mean variance times the identity;
+        "auto" is the intensity of Ledoit and Wolf. Columns should then be of similar scale. Use it
+        with few rows for each column, or with a kernel.
+    priors : array of shape (n_classes,), default=None
+        Probabilities of the classes, in the order of `classes_`; None takes their share of the
+        weights. The within-class covariance is weighted by them too.
+    weighting : {"accuracy", "equal"}, default="accuracy"
+        Weights of the pairs; "equal" is linear discriminant analysis.
+    kernel : str, callable or Kernel, default=None
+        None works in the input space; otherwise in the span of `n_vectors` vectors in the
+        kernel's feature space, see `SpanMap`.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Kernel width.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    n_vectors : int, default=500
+        Vectors at the most, with a kernel.
+    vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
+        Where they come from, as in `SpanMap`.
+    memory : int or str, default="1GB"
+        Budget for blocks of rows and of pairs.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the choice of vectors.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features or n_vectors)
+        The directions. Projections have the identity as within-class covariance, where it is not
+        shrunk.
+    mean_ : ndarray of shape (n_features or n_vectors,)
+        The mean of the rows (or of their features in the span), which is subtracted first.
+    criterion_ : ndarray of shape (n_components,)
+        What each direction adds to the criterion, in descending order.
+    shrinkage_ : float
+        The intensity that was used.
+    priors_ : ndarray of shape (n_classes,)
+        The probabilities that were used.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    span_map_ : SpanMap or None
+        The map into the span, with a kernel.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MaxMarginDA : More than n_classes − 1 directions.
+    KernelFisherDA : Fisher's criterion with a kernel.
+
+    Notes
+    -----
+    Memory is that of a d × d matrix, the class means, and a block of rows or pairs; rows are read
+    once. Directions in which the within-class covariance vanishes are left out, unless `shrinkage`
+    gives them a variance.
+
+    References
+    ----------
+    .. [1] M. Loog, R. P. W. Duin, R. Haeb-Umbach, "Multiclass linear dimension reduction by
+       weighted pairwise Fisher criteria", IEEE Transactions on Pattern Analysis and Machine
+       Intelligence 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.neighbors import NearestCentroid
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from widemargin import PairwiseAccuracyDA
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(PairwiseAccuracyDA(3), NearestCentroid()).fit(X[:1000], y[:1000])
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.75)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        shrinkage: float | str | None = None,
+        priors: Any = None,
+        weighting: str = "accuracy",
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        n_vectors: int = 500,
+        vectors: Any = "kmeans",
+        memory: int | str = "1GB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.weighting = weighting
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_vectors = n_vectors
+        self.vectors = vectors
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PairwiseAccuracyDA:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix if ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight k is the same as k copies of it.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+        """
+        self._check_parameters()
+        with single_threaded_blas():
+            data = self._labelled(X, y, sample_weight)
+            weight = self._weight(data)
+            features = self._fit_span(data)
+            scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)
+            self.shrinkage_ = scatter.intensity(self.shrinkage)
+            space = whitened(scatter, self.shrinkage_)
+            pulled = pull(space.means, self.priors_, self.weighting, parse_memory(self.memory))
+            directions, self.criterion_ = leading(space.means, pulled, self.n_components)
+            self._keep((space.matrix @ directions).T, space.mean)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_components", self.n_components, none=True)
+        check_shrinkage(self.shrinkage)
+        check_choice("weighting", self.weighting, ("accuracy", "equal"))
+
+    def _weight(self, data: LabelledRows) -> Vector:
+        """Set the probabilities of the classes, and return the weights of the rows by them."""
+        share = np.bincount(data.code, data.weight, len(self.classes_)) / data.weight.sum()
+        self.priors_ = share if self.priors is None else given_priors(self.priors, len(share))
+        weight: Vector = data.weight * (self.priors_ / share)[data.code]
+        return weight
+
+
+def given_priors(priors: Any, n_classes: int) -> Vector:
+    """Return the user's probabilities, or say what is wrong with them."""
+    try:
+        given = np.asarray(priors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"priors={priors!r} must be an array of probabilities.") from error
+    if given.shape != (n_classes,) or not (given > 0).all() or abs(given.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"priors={priors!r} must hold a positive probability for each of the {n_classes} "
+            "classes, in the order of classes_, and sum to 1; leave classes out with "
+            "sample_weight=0."
+        )
+    return np.asarray(given / given.sum())
+
+
+def pull(means: Matrix, priors: Vector, weighting: str, memory: int) -> Matrix:
+    """Return L M, the Laplacian of the weighted pairs of classes times the class means.
+
+    Parameters
+    ----------
+    means : ndarray of shape (n_classes, rank)
+        M, in the whitened space, about the mean of all rows.
+    priors : ndarray of shape (n_classes,)
+        Probabilities of the classes.
+    weighting : {"accuracy", "equal"}
+        Weights of the pairs.
+    memory : int
+        Budget in bytes for a block of pairs.
+    """
+    if weighting == "equal":
+        # Σ_j p_i p_j (m_i − m_j), with the mean of the means at 0.
+        return np.asarray(priors[:, None] * (means - priors @ means))
+    n_classes = len(means)
+    pulled = np.empty_like(means)
+    step = max(16, memory // 4 // (8 * n_classes))
+    for first in range(0, n_classes, step):
+        here = slice(first, first + step)
+        pair = _accuracy_weights(means[here], means) * priors[here, None] * priors
+        pulled[here] = pair.sum(axis=1)[:, None] * means[here] - pair @ means
+    return pulled
+
+
+def _accuracy_weights(left: Matrix, right: Matrix) -> Matrix:
+    """Return erf(D / 2√2) / (2D²) for the distances D of all pairs; 0 for equal means."""
+    norms = (left * left).sum(axis=1)[:, None] + (right * right).sum(axis=1)
+    square = norms - 2.0 * left @ right.T
+    # Where that cancels: also each class with itself.
+    close = square < _CLOSE * norms
+    for i in np.flatnonzero(close.any(axis=1)):
+        delta = left[i] - right[close[i]]
+        square[i, close[i]] = (delta * delta).sum(axis=1)
+    apart = square > 0
+    square[~apart] = 1.0
+    return np.where(apart, 0.5 * erf(np.sqrt(square / 8.0)) / square, 0.0)
