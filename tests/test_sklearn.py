@@ -6,11 +6,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from widemargin import (
     BallVectorClassifier,
     CoreVectorClassifier,
+    KernelFisherDA,
     LocalFisherDA,
     LocalityPreservingProjection,
     MarginClassifier,
     MarginClassifierCV,
     MaxMarginDA,
+    PairwiseAccuracyDA,
     SpanMap,
 )
 from widemargin.sparse import SparseFisherClassifier, SparseMarginClassifier
@@ -44,6 +46,12 @@ ESTIMATORS = [
     LocalityPreservingProjection(1),
     LocalityPreservingProjection(1, supervised=True, affinity="binary", variance=0.99),
     LocalityPreservingProjection(kernel="rbf", n_vectors=20),
+    PairwiseAccuracyDA(),
+    PairwiseAccuracyDA(1, shrinkage="auto", weighting="equal"),
+    PairwiseAccuracyDA(kernel="rbf", n_vectors=20, shrinkage="auto"),
+    KernelFisherDA(),
+    KernelFisherDA(solver="span"),
+    KernelFisherDA(kernel="linear", regularization=0.0),
     SparseMarginClassifier(max_iter=10),
     SparseMarginClassifier(3, loss="squared_hinge", init="random", grow="double", max_iter=10),
     SparseMarginClassifier(4, share_vectors=True, kernel="linear", max_iter=10),

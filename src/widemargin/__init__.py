@@ -9,6 +9,7 @@ from widemargin.discriminant import (
     KernelFisherDA,
     LocalFisherDA,
     LocalityPreservingProjection,
+    MaxiMinDA,
     MaxMarginDA,
     PairwiseAccuracyDA,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "MarginClassifier",
     "MarginClassifierCV",
     "MaxMarginDA",
+    "MaxiMinDA",
     "PairwiseAccuracyDA",
     "ReducedSVMClassifier",
     "ReducedSetClassifier",

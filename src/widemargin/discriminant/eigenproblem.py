@@ -55,8 +55,9 @@ def generalized_eigenvectors(A: Matrix, B: Matrix, floor: Vector | float = 0.0) 
 
     Notes
     -----
-    Coordinates are first scaled to a diagonal of one. That does not change the problem, but
-    coordinates of very different size then cost no digits.
+    Coordinates are first scaled to a diagonal of one: coordinates of very different size then cost
+    no digits. The vectors are orthogonal to the directions that are left out, as after a PCA, and
+    so do not depend on the basis.
 
     Examples
     --------
@@ -72,8 +73,16 @@ def generalized_eigenvectors(A: Matrix, B: Matrix, floor: Vector | float = 0.0) 
     part = np.ix_(alive, alive)
     variance, axes = linalg.eigh(_symmetric(B[part] / size / size[:, None]), check_finite=False)
     kept = variance > _VANISHES * variance[-1]
-    whitening = axes[:, kept] / np.sqrt(variance[kept])
-    inner = whitening.T @ _symmetric(A[part] / size / size[:, None]) @ whitening
+    if not kept.all():
+        # Once more in the space at right angles to the directions that B does not see.
+        unseen = int((~kept).sum())
+        rest = np.linalg.qr(axes[:, ~kept] / size[:, None], mode="complete")[0][:, unseen:]
+        found = generalized_eigenvectors(rest.T @ A[part] @ rest, rest.T @ B[part] @ rest)
+        vectors = np.zeros((len(B), len(found.values)))
+        vectors[alive] = rest @ found.vectors
+        return Eigenvectors(found.values, vectors)
+    whitening = axes / np.sqrt(variance)
+    inner = whitening.T @ (A[part] / size / size[:, None]) @ whitening
     values, rotation = linalg.eigh(_symmetric(inner), check_finite=False)
     vectors = np.zeros((len(B), len(values)))
     vectors[alive] = (whitening @ rotation) / size[:, None]

@@ -31,6 +31,8 @@ _MOST_ROWS = 1024
 # ‖x − z‖² from a product has an error of some 1e-16 (‖x‖² + ‖z‖²). Where it is smaller than this
 # share of ‖x‖², it is summed from the differences.
 _NEAR = 1e-7
+# Pairs a row, up to which they are measured one by one.
+_FEW = 32
 
 
 class FeatureRows:
@@ -172,14 +174,19 @@ def nearest_rows(points: FeatureRows, k: int) -> Neighbours:
     else:
         search = _InBlocks(points, k)
     index = np.concatenate(list(ordered_map(search, points.slices, points.threads)))
-    squares = np.empty((points.n, k))
+    return Neighbours(index, _squared_lengths_to(points, index))
+
+
+def _squared_lengths_to(points: FeatureRows, index: IndexArray) -> Matrix:
+    """Return ‖x_i − x_j‖² for the j at row i of `index`, from the differences."""
+    n, k = index.shape
+    squares = np.empty((n, k))
     step = max(1, _MOST_ROWS // k)
-    for first in range(0, points.n, step):
-        where = slice(first, min(points.n, first + step))
+    for first in range(0, n, step):
+        where = slice(first, min(n, first + step))
         others = points.at(index[where].ravel()).reshape(-1, k, points.width)
-        # Once more from the differences: the search was after the order alone.
         squares[where] = _squared_lengths(others - points.at(where)[:, None])
-    return Neighbours(index, squares)
+    return squares
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,11 @@ class _InTree:
 
 @dataclass(frozen=True)
 class _InBlocks:
-    """Finds the neighbours of a slice of the rows by products with all blocks."""
+    """Finds the neighbours of a slice of the rows by products with all blocks.
+
+    The products are in float32, for half the time, and give lower bounds of the distances. Pairs
+    whose bound is not beyond the k-th distance so far are few, and are measured in float64.
+    """
 
     points: FeatureRows
     k: int
@@ -213,25 +224,84 @@ class _InBlocks:
         points, k = self.points, self.k
         X = points.at(where)
         m = len(X)
+        below = _LowerBounds(X)
         row = column = np.empty(0, dtype=np.intp)
         square = np.empty(0)
         # The k-th distance so far: whatever lies beyond is out.
-        bound = np.full(m, np.inf)
+        reach = np.full(m, np.inf)
         for other in points.slices:
-            squares = squared_distances(X, points.at(other))
-            if other == where:
-                np.fill_diagonal(squares, np.inf)
-            if np.isinf(bound).any() and squares.shape[1] > k:
-                bound = np.minimum(bound, np.partition(squares, k - 1, axis=1)[:, k - 1])
-            new_row, new_column = np.nonzero((squares <= bound[:, None]) & np.isfinite(squares))
+            Z = points.at(other)
+            own = np.arange(m) if other == where else None
+            new_row, new_column, new_square = _within_reach(X, Z, below(Z), reach, k, own)
             row = np.concatenate([row, new_row])
             column = np.concatenate([column, new_column + other.start])
-            square = np.concatenate([square, squares[new_row, new_column]])
+            square = np.concatenate([square, new_square])
             order = np.lexsort((column, square, row))
             place = np.arange(len(row)) - np.searchsorted(row[order], row[order])
             kept = order[place < k]
             row, column, square = row[kept], column[kept], square[kept]
-            full = np.bincount(row, minlength=m) == k
-            last = np.cumsum(np.bincount(row, minlength=m))[full] - 1
-            bound[full] = square[last]
+            found = np.bincount(row, minlength=m)
+            full = found == k
+            reach[full] = square[np.cumsum(found)[full] - 1]
         return column.reshape(m, k)
+
+
+class _LowerBounds:
+    """Lower bounds of ‖x − z‖² from products in float32.
+
+    With u = 2⁻²⁴ the error of ‖x‖² + ‖z‖² − 2xᵀz is at most (d + 8)u(‖x‖² + ‖z‖²): d + 2 for the
+    product, a few for the sums; and where numbers are too small for float32, some 1e-38.
+    """
+
+    def __init__(self, X: Matrix) -> None:
+        self._error = (X.shape[1] + 8) * 2.0**-24
+        self._X = np.asarray(-2.0 * X, dtype=np.float32)
+        self._norms = self._reduced_norms(X)
+
+    def __call__(self, Z: Matrix) -> NDArray[np.float32]:
+        bounds: NDArray[np.float32] = self._X @ np.asarray(Z, dtype=np.float32).T
+        bounds += self._norms[:, None]
+        bounds += self._reduced_norms(Z)
+        return bounds
+
+    def _reduced_norms(self, rows: Matrix) -> NDArray[np.float32]:
+        norms = (1.0 - self._error) * _squared_lengths(rows) - 1e-36
+        return np.asarray(norms, dtype=np.float32)
+
+
+def _within_reach(
+    X: Matrix,
+    Z: Matrix,
+    bounds: NDArray[np.float32],
+    reach: Vector,
+    k: int,
+    own: IndexArray | None,
+) -> tuple[IndexArray, IndexArray, Vector]:
+    """Return the pairs of rows of X and Z that may be among the k nearest, with their squares.
+
+    `own` are the places of the rows of X in Z, if they are there.
+    """
+    if own is not None:
+        bounds[own, own] = np.inf
+    if np.isinf(reach).any() and bounds.shape[1] > k:
+        # Any k others bound the distance of the k-th.
+        some = np.argpartition(bounds, k - 1, axis=1)[:, :k]
+        squares = np.stack([_squared_lengths(X - Z[some[:, j]]) for j in range(k)], axis=1)
+        if own is not None:
+            squares[some == own[:, None]] = np.inf
+        reach = np.minimum(reach, squares.max(axis=1))
+    row, column = np.nonzero((bounds <= reach[:, None]) & (bounds < np.inf))
+    if len(row) > _FEW * len(X):
+        # Rows in narrow clusters far apart, which float32 cannot tell from each other.
+        every = squared_distances(X, Z)
+        if own is not None:
+            every[own, own] = np.inf
+        # Reach was measured in another way, which may differ in the last digits.
+        row, column = np.nonzero((every <= 1.000001 * reach[:, None]) & (every < np.inf))
+        return row, column, every[row, column]
+    square = np.empty(len(row))
+    for first in range(0, len(row), _MOST_ROWS):
+        pairs = slice(first, first + _MOST_ROWS)
+        square[pairs] = _squared_lengths(X[row[pairs]] - Z[column[pairs]])
+    inside = square <= reach[row]
+    return row[inside], column[inside], square[inside]

@@ -55,7 +55,12 @@ class Online:
     """
 
     def __init__(
-        self, classes: ClassPairs, lam: float, n_updates: int, average: bool, rng: np.random.Generator
+        self,
+        classes: ClassPairs,
+        lam: float,
+        n_updates: int,
+        average: bool,
+        rng: np.random.Generator,
     ) -> None:
         self.classes = classes
         self.lam = lam
@@ -123,4 +128,4 @@ def default_lam(classes: ClassPairs) -> float:
     of Q = 0 is 1.
     """
     least = float(classes.closest(classes.means, 1).distance[0])
-    return 0.02 * least**2 / classes.means.shape[1]
+    return float(0.02 * least**2 / classes.means.shape[1])

@@ -200,7 +200,8 @@ class ClassPairs:
         n, label = connected_components(sparse.coo_array(joined, shape=(c, c)), directed=False)
         group = label.astype(np.intp)
         leader = np.unique(group, return_index=True)[1]
-        prior = np.bincount(group, weights=self.prior, minlength=n)
+        prior: Vector = np.zeros(n)
+        np.add.at(prior, group, self.prior)
         return replace(self, means=self.means[leader], prior=prior), group
 
 
@@ -210,7 +211,12 @@ def spanned(means: Matrix) -> Matrix:
     size = float(np.abs(apart).max(initial=0.0))
     if not size > 0:
         return np.zeros((means.shape[1], 0))
-    _, value, vector = np.linalg.svd(apart / size, full_matrices=False)
+    apart /= size
+    if len(means) > means.shape[1]:
+        # As a rule they span everything, and the smaller problem is enough to see it.
+        value, vector = np.linalg.eigh(apart.T @ apart)
+        return np.ascontiguousarray(vector[:, value > _FLAT * value[-1]])
+    _, value, vector = np.linalg.svd(apart, full_matrices=False)
     basis: Matrix = vector[value > _FLAT * value[0]].T
     return basis
 

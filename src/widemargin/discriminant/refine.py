@@ -116,9 +116,10 @@ class Refine:
         W = pushed_apart(self.classes, V, self.sharpness, softest=softest, tol=self.tol)
         value = self._value(W)
         number = state.number + 1
-        if value > state.value + _BETTER * abs(state.value) or state.number == 0:
-            if value >= state.value:
-                return RefineState(W, self.reached(W), value, number)
+        # What another start gains must be worth it: equal optima would depend on rounding.
+        needed = state.value + (_BETTER * abs(state.value) if state.number else 0.0)
+        if value >= needed:
+            return RefineState(W, self.reached(W), value, number)
         return replace(state, number=number)
 
     def certificate(self, state: RefineState) -> Certificate:
@@ -143,9 +144,9 @@ class Refine:
         """Return whether all starts are done, or nothing is left to gain."""
         if state.number >= len(self.starts):
             return Stop(f"searched from {len(self.starts)} starts", True)
-        if np.isinf(self.sharpness) and state.reached >= self.bound * (1.0 - 1e-6):
-            if state.number > 0:
-                return Stop("the closest pair cannot be farther apart", True)
+        at_bound = np.isinf(self.sharpness) and state.reached >= self.bound * (1.0 - 1e-6)
+        if state.number and at_bound:
+            return Stop("the closest pair cannot be farther apart", True)
         return None
 
     def finish(self, state: RefineState) -> RefineState:
@@ -159,6 +160,8 @@ class Refine:
     def _value(self, W: Matrix) -> float:
         if np.isinf(self.sharpness):
             return self.reached(W)
+        if self.sharpness == 0.0:
+            return float(np.trace(W.T @ self.classes.mean_scatter() @ W))
         rate = np.array([self.sharpness / BHATTACHARYYA])
         return self.classes.soft_minimum(self.classes.means @ W, rate, np.ones(1))[0]
 

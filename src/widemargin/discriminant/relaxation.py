@@ -21,9 +21,10 @@ from widemargin.discriminant.pairs import ClassPairs, Pairs
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Smoothing of the eigenvalues, relative to the bound, from stage to stage; steps of each.
+# Smoothing of the eigenvalues, relative to the bound, from stage to stage; steps of each, at the
+# most, at the least, and such that none needs more operations than this.
 _STAGES = 0.1, 0.03, 0.01, 0.003, 0.001
-_STEPS = 60
+_MOST_STEPS, _LEAST_STEPS, _OPERATIONS = 60, 3, 4e9
 
 
 def upper_bound(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components: int) -> float:
@@ -46,7 +47,9 @@ def upper_bound(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components:
     weight = np.maximum(weight / weight.sum(), 1e-6 / len(weight))
     search = _Search(apart, n_components)
     logits = np.log(weight / weight.sum())
-    search(logits, 1.0)
+    n, k = apart.shape
+    search(logits, float(np.trace((apart.T * weight) @ apart)) / k)
+    steps = int(np.clip(_OPERATIONS / (k * k * (n + 10 * k)), _LEAST_STEPS, _MOST_STEPS))
     for share in _STAGES:
         found = optimize.minimize(
             search,
@@ -54,7 +57,7 @@ def upper_bound(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components:
             args=(share * search.best / n_components,),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": _STEPS},
+            options={"maxiter": steps},
         )
         logits = found.x - found.x.max()
     return min(search.best, closest)

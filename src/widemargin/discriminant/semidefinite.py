@@ -6,6 +6,7 @@ solution in a fraction of the time; this is for comparison with the paper.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def solve_semidefinite(classes: ClassPairs, C: float, *, squared: bool) -> Matri
         If there are too many pairs.
     """
     try:
-        import cvxpy as cp
+        cp: Any = import_module("cvxpy")
     except ImportError as error:
         raise ImportError(
             "solver='sdp' needs CVXPY, which is not installed: pip install cvxpy, or use "
@@ -57,5 +58,5 @@ def solve_semidefinite(classes: ClassPairs, C: float, *, squared: bool) -> Matri
         loss = cp.sum_squares(loss) if squared else cp.sum(loss)
         problem = cp.Problem(cp.Minimize(size + C * unit**2 * loss))
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
-    matrix: Matrix = 0.5 * (Q.value + Q.value.T) / unit
-    return matrix
+    solution: Matrix = np.asarray(Q.value, dtype=np.float64)
+    return 0.5 * (solution + solution.T) / unit

@@ -4,10 +4,10 @@
 
 Block principal pivoting (Júdice and Pires 1994): guess the variables between their bounds, solve
 for them by Cholesky, exchange *all* that violate the KKT conditions (a variable outside its bounds,
-or one at a bound whose residual points inside), and repeat. When the number of violations has not fallen for a few
-rounds only the last one is exchanged (Murty's rule), which cannot cycle, until it falls again.
-A good start is worth a lot: with the support of a nearby problem a handful of rounds is enough,
-and the answer is exact to rounding, however small the regularisation.
+or one at a bound whose residual points inside), and repeat. When the number of violations has not
+fallen for a few rounds only the last one is exchanged (Murty's rule), which cannot cycle, until it
+falls again. A good start is worth a lot: with the support of a nearby problem a handful of rounds
+is enough, and the answer is exact to rounding, however small the regularisation.
 """
 
 from __future__ import annotations

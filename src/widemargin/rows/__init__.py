@@ -8,7 +8,7 @@ them.
 from widemargin.rows.base import BlockRows, Rows, Visit
 from widemargin.rows.budget import parse_memory
 from widemargin.rows.dense import ArrayRows
-from widemargin.rows.distinct import Distinct, distinct_rows
+from widemargin.rows.distinct import Distinct, distinct_rows, row_keys
 from widemargin.rows.moments import Moments, weighted_moments
 from widemargin.rows.precomputed import PrecomputedRows
 from widemargin.rows.source import as_rows
@@ -26,5 +26,6 @@ __all__ = [
     "as_rows",
     "distinct_rows",
     "parse_memory",
+    "row_keys",
     "weighted_moments",
 ]

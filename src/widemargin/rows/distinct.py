@@ -62,9 +62,7 @@ def distinct_rows(rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.fl
         The different rows in an order that depends on their content only.
     """
     kept = np.flatnonzero(weight > 0)
-    constants = _column_constants(rows.shape[1])
-    key = np.concatenate(list(rows.scan(_RowHash(constants), kept)))
-    key = _mix(key + _mix((code[kept] + 1).astype(np.uint64)))
+    key = row_keys(rows, code[kept], kept)
     # A stable sort puts the first occurrence of a row in front of its copies.
     order = np.argsort(key, kind="stable")
     kept, key = kept[order], key[order]
@@ -78,6 +76,25 @@ def distinct_rows(rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.fl
     place = np.full(len(weight), -1, dtype=np.intp)
     place[kept] = group
     return Distinct(rows.subset(leader), leader, code[leader], merged, place)
+
+
+def row_keys(
+    rows: BlockRows, code: NDArray[np.intp], index: IndexArray | None = None
+) -> NDArray[np.uint64]:
+    """Return a 64-bit number for each row and its label: the same for copies, random otherwise.
+
+    Parameters
+    ----------
+    rows : BlockRows
+        All rows.
+    code : ndarray of int
+        Labels of the rows at `index`.
+    index : ndarray of int, default=None
+        Row numbers; None means all rows.
+    """
+    constants = _column_constants(rows.shape[1])
+    key = np.concatenate(list(rows.scan(_RowHash(constants), index)))
+    return _mix(key + _mix((code + 1).astype(np.uint64)))
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, NoSpa
 _MEMORY, _MOST_TRIES = 20, 30
 # Evaluations that look at all rows: once for the values, once for the gradient.
 _PASSES = 2
-# What W counts as, in units of the first one, where there is no span: far above all W of the search,
-# and still a number that SciPy can interpolate with.
+# What W counts as, in units of the first one, where there is no span: far above all W of the
+# search, and still a number that SciPy can interpolate with.
 _NO_SPAN = 10.0
 # Steps that must lower W by too little together before the search stops.
 _SHORT_STEPS = 2

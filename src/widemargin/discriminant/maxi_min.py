@@ -1,0 +1,535 @@
+"""Maxi-Min discriminant analysis: the transformer."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from widemargin.certificate import Certificate
+from widemargin.discriminant.maxi_min_search import MaxiMinSearch, Solution, n_directions
+from widemargin.discriminant.pairs import ClassPairs, spanned
+from widemargin.discriminant.pairwise_accuracy import given_priors
+from widemargin.discriminant.projection import ProjectionEstimator
+from widemargin.discriminant.scatter import ClassScatter, check_shrinkage
+from widemargin.discriminant.sharpness import SHARPNESSES, SHRINKAGES, choose
+from widemargin.discriminant.stream import Stream
+from widemargin.discriminant.whitening import whitened
+from widemargin.parameters import check_choice, check_count, check_number, check_positive
+from widemargin.progress import reporting
+from widemargin.rows import parse_memory
+from widemargin.threads import n_threads, single_threaded_blas
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Rows that can be held out at the most, and their share of the memory.
+_HELD_OUT, _MEMORY_SHARE = 20_000, 8
+# The share of the smallest distance that n_components="auto" keeps.
+_KEEP = 0.9
+# Pairs at up to this times the smallest distance are called active.
+_ACTIVE = 1.01
+# What is computed when it is asked for, after `partial_fit`.
+_SOLVED = (
+    "active_pairs_",
+    "certificate_",
+    "class_means_",
+    "components_",
+    "cv_accuracy_",
+    "mean_",
+    "min_distance_",
+    "n_components_",
+    "n_iter_",
+    "priors_",
+    "relaxation_",
+    "sharpness_",
+    "shrinkage_",
+    "upper_bound_",
+)
+
+
+class MaxiMinDA(ProjectionEstimator):
+    """Discriminant analysis that pushes the closest classes apart, for ten classes or thousands.
+
+    LDA maximises the mean distance between classes; in few dimensions it spends them on classes
+    that are far apart already, and lets close ones merge. Here the closest pairs decide, as much
+    as `sharpness` says: from the mean distance (LDA) over a soft minimum to the smallest distance.
+
+    Only counts, means and within-class scatter of the rows are needed, so that rows of any number
+    stream through `partial_fit`.
+
+    Parameters
+    ----------
+    n_components : int, float, "auto" or None, default=None
+        Number of directions, at most n_classes − 1; None takes as many. A share between 0 and 1
+        takes as few as keep this share of the smallest squared distance between classes in all
+        dimensions; "auto" is 0.9.
+    sharpness : float or "auto", default="auto"
+        0 is the mean distance, ``float("inf")`` the smallest one, and 1 minimises the sum over the
+        pairs of Bhattacharyya's bound on their error. "auto" chooses by the accuracy of the nearest
+        class mean on rows that are held out.
+    shrinkage : float in [0, 1], "cv", "auto" or None, default="cv"
+        How far the within-class covariance is moved towards its mean variance times the identity.
+        "auto" is the intensity of Ledoit and Wolf; "cv" chooses on rows that are held out, with the
+        sharpness. Columns should be of similar scale, or the shrinkage 0.
+    solver : {"exact", "online", "sdp"}, default="exact"
+        How the convex relaxation of [1]_ is solved: exactly, as a quadratic program over the
+        closest pairs; by Algorithm 1, stochastic subgradients; or as a semidefinite program through
+        CVXPY, for comparison.
+    rounding : {"refine", "eigen"}, default="refine"
+        "eigen" takes the first eigenvectors of the relaxation's solution, as [1]_ does, whatever
+        the sharpness. "refine" maximises the criterion itself, over all directions; the solution
+        of the relaxation is one of its starts, with up to 100 classes and infinite sharpness.
+    C : float, default=inf
+        Weight of the errors in the relaxation (11), one over λ there; infinite for (7), no errors.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Whether these errors count plainly or squared.
+    lam : float, default=None
+        λ of Algorithm 1, for the mean over the pairs. None is one over C times the number of
+        pairs or, where C is infinite, small enough for a hundredth of the loss.
+    n_updates : int, default=10000
+        T of Algorithm 1.
+    average : bool, default=False
+        Whether Algorithm 1 returns the mean of its steps instead of the last.
+    n_init : int or "auto", default="auto"
+        Starts of "refine" beside LDA: random ones. "auto" is 10 for up to 100 classes, else none.
+    priors : array of shape (n_classes,), default=None
+        Weights of the classes, of which a pair has the product; None takes those of their rows.
+    kernel : str, callable or Kernel, default=None
+        None works in the input space; otherwise in the span of `n_vectors` vectors in the
+        kernel's feature space, see `SpanMap`.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Kernel width.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    n_vectors : int, default=500
+        Vectors at the most, with a kernel.
+    vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
+        Where they come from, as in `SpanMap`.
+    tol : float, default=1e-6
+        Relative change at which a search of "refine" ends.
+    max_time : float, default=None
+        Seconds at the most, for each of the relaxation and the refinement.
+    memory : int or str, default="1GB"
+        Budget for blocks of rows and the rows that can be held out.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts, of Algorithm 1 and of the vectors.
+    verbose : int, default=0
+        1 prints a line a step.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features or n_vectors)
+        The directions, the one with the largest spread of the classes first. Projections have the
+        identity as (shrunk) within-class covariance.
+    mean_ : ndarray of shape (n_features or n_vectors,)
+        The mean of the rows (or of their features in the span), which is subtracted first.
+    class_means_ : ndarray of shape (n_classes, n_components)
+        Projections of the class means; NaN for classes without rows.
+    min_distance_ : float
+        The smallest squared distance between two of them.
+    active_pairs_ : dict of arrays
+        The closest pairs of classes, within 1 % of the smallest distance: "first" and "second"
+        (labels) and "distance" (squared). ``closest_pairs`` gives more of them.
+    upper_bound_ : float
+        No projection of so many dimensions has a larger smallest squared distance.
+    certificate_ : Certificate
+        One over the smallest squared distance as primal, one over its upper bound as dual.
+    relaxation_ : Certificate or None
+        Of the relaxation, where it was solved.
+    sharpness_, shrinkage_ : float
+        What was used.
+    cv_accuracy_ : dict of arrays
+        What the choice was made by: "shrinkage", "sharpness" and "accuracy" on held-out rows.
+    n_components_ : int
+        Number of directions.
+    priors_ : ndarray of shape (n_classes,)
+        Weights of the classes.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    span_map_ : SpanMap or None
+        The map into the span, with a kernel.
+    n_iter_ : int
+        Steps of the refinement (starts), or of the relaxation.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    PairwiseAccuracyDA : Close pairs count more, by a fixed weight.
+    MaxMarginDA : As many directions as one wants, by margins.
+
+    Notes
+    -----
+    Memory is that of the within-class scatter, the class means, and the rows that can be held out
+    (20,000 at the most); it does not grow with the rows or the pairs of classes.
+
+    References
+    ----------
+    .. [1] B. Xu, K. Huang, C.-L. Liu, "Maxi-Min discriminant analysis via online learning", Neural
+       Networks 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.neighbors import NearestCentroid
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from widemargin import MaxiMinDA
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(MaxiMinDA(3, random_state=0), NearestCentroid())
+    >>> bool(model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.75)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | str | None = None,
+        *,
+        sharpness: float | str = "auto",
+        shrinkage: float | str | None = "cv",
+        solver: str = "exact",
+        rounding: str = "refine",
+        C: float = float("inf"),
+        loss: str = "hinge",
+        lam: float | None = None,
+        n_updates: int = 10_000,
+        average: bool = False,
+        n_init: int | str = "auto",
+        priors: Any = None,
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_params: dict[str, Any] | None = None,
+        n_vectors: int = 500,
+        vectors: Any = "kmeans",
+        tol: float = 1e-6,
+        max_time: float | None = None,
+        memory: int | str = "1GB",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.sharpness = sharpness
+        self.shrinkage = shrinkage
+        self.solver = solver
+        self.rounding = rounding
+        self.C = C
+        self.loss = loss
+        self.lam = lam
+        self.n_updates = n_updates
+        self.average = average
+        self.n_init = n_init
+        self.priors = priors
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_vectors = n_vectors
+        self.vectors = vectors
+        self.tol = tol
+        self.max_time = max_time
+        self.memory = memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxiMinDA:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix if ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight k is the same as k copies of it.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+        """
+        self._check_parameters()
+        with single_threaded_blas():
+            data = self._labelled(X, y, sample_weight)
+            features = self._fit_span(data)
+            stream = Stream.empty(
+                len(self.classes_), features.width, self._capacity(features.width)
+            )
+            stream.add(data, features)
+            self._solve(stream)
+            # The scatter is all that is needed to go on; the rows would make the model large.
+            self._stream = Stream.empty(len(self.classes_), features.width, stream.capacity)
+            self._stream.rest = stream.scatter()
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> MaxiMinDA:
+        """Take rows in; the directions are found when they are first asked for.
+
+        Blocks may come in any order. Rows of an earlier `fit` count as well, but are not among
+        those that can be held out. With a kernel, its vectors are chosen from the first block.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will occur; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        self
+            The transformer.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "_stream")
+        if first and classes is None:
+            raise ValueError("classes must be given in the first call of partial_fit.")
+        if self._precomputed():
+            raise ValueError("kernel='precomputed' does not stream; use fit, or a kernel by name.")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype="numeric",
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            reset=first,
+        )
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        known = np.unique(np.asarray(classes)) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+            raise ValueError("classes differs from that of the first call of partial_fit.")
+        code = np.minimum(np.searchsorted(known, y), len(known) - 1)
+        if not (known[code] == y).all():
+            raise ValueError(
+                f"y holds {y[known[code] != y][0]!r}, which is not among the classes of the first "
+                "call of partial_fit."
+            )
+        with single_threaded_blas():
+            data = self._counted(X, code, weight)
+            if first:
+                self.classes_ = known
+                width = self._fit_span(data).width
+                self._stream = Stream.empty(len(known), width, self._capacity(width))
+            self._forget()
+            self._stream.add(data, self._features())
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Find the directions after `partial_fit`, when something of them is asked for."""
+        if name in _SOLVED and "_stream" in self.__dict__ and name not in self.__dict__:
+            with single_threaded_blas():
+                self._solve(self._stream)
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def closest_pairs(self, n_pairs: int = 10) -> dict[str, NDArray[Any]]:
+        """Return the pairs of classes that the projection keeps least apart.
+
+        Parameters
+        ----------
+        n_pairs : int, default=10
+            How many, at the most.
+
+        Returns
+        -------
+        dict of arrays
+            "first" and "second" (labels), and "distance" (squared), ascending.
+        """
+        check_is_fitted(self)
+        check_count("n_pairs", n_pairs)
+        there = np.flatnonzero(np.isfinite(self.class_means_).all(axis=1))
+        means = self.class_means_[there]
+        pairs = ClassPairs(means, np.ones(len(means))).closest(means, n_pairs)
+        labels = self.classes_[there]
+        return {
+            "first": labels[pairs.first],
+            "second": labels[pairs.second],
+            "distance": pairs.distance,
+        }
+
+    # The steps of `fit`.
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.n_components, str):
+            check_choice("n_components", self.n_components, ("auto",))
+        elif isinstance(self.n_components, float):
+            if not 0.0 < self.n_components <= 1.0:
+                raise ValueError(
+                    f"n_components={self.n_components!r} must be a whole number, 'auto', or a "
+                    "share between 0 and 1 of the smallest distance between classes."
+                )
+        else:
+            check_count("n_components", self.n_components, none=True)
+        if isinstance(self.sharpness, str):
+            check_choice("sharpness", self.sharpness, ("auto",))
+        elif not check_number("sharpness", self.sharpness) >= 0:
+            raise ValueError(f"sharpness={self.sharpness!r} must not be negative; 0 is LDA.")
+        if self.shrinkage != "cv":
+            check_shrinkage(self.shrinkage)
+        check_choice("solver", self.solver, ("exact", "online", "sdp"))
+        check_choice("rounding", self.rounding, ("refine", "eigen"))
+        check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        if not check_number("C", self.C) > 0:
+            raise ValueError(f"C={self.C!r} must be positive; infinite C allows no errors.")
+        if self.lam is not None:
+            check_positive("lam", self.lam)
+        check_count("n_updates", self.n_updates)
+        if isinstance(self.n_init, str):
+            check_choice("n_init", self.n_init, ("auto",))
+        else:
+            check_count("n_init", self.n_init, least=0)
+        check_positive("tol", self.tol)
+        if self.max_time is not None:
+            check_positive("max_time", self.max_time)
+
+    def _capacity(self, width: int) -> int:
+        """Return how many rows shall be kept to be held out."""
+        chosen = self.shrinkage == "cv" or (self.sharpness == "auto" and self.rounding == "refine")
+        fit = parse_memory(self.memory) // (_MEMORY_SHARE * 8 * max(1, width))
+        return min(_HELD_OUT, int(fit)) if chosen else 0
+
+    def _forget(self) -> None:
+        """Drop the directions: other rows have joined."""
+        for name in _SOLVED:
+            self.__dict__.pop(name, None)
+
+    def _solve(self, stream: Stream) -> None:
+        """Find the directions of all rows of a stream."""
+        scatter = stream.scatter()
+        there = scatter.weight > 0
+        if there.sum() < 2:
+            raise ValueError(
+                f"y must hold at least two classes with positive weight, but {int(there.sum())} "
+                "class has rows; there is nothing to separate."
+            )
+        priors = scatter.weight / scatter.total
+        if self.priors is not None:
+            priors = given_priors(self.priors, len(there))
+        self.priors_ = priors
+        self._choose(stream, scatter)
+        space = whitened(scatter, self.shrinkage_)
+        means = space.means[there]
+        basis = spanned(means)
+        center = means.mean(axis=0)
+        classes = ClassPairs((means - center) @ basis, priors[there], n_threads(self.n_jobs))
+        solution = self._searched(classes, int(scatter.total))
+        directions = basis @ solution.W
+        self._keep((space.matrix @ directions).T, space.mean)
+        # Signs are settled by `_keep`.
+        sign = np.sign((self.components_ @ (space.matrix @ directions)).diagonal())
+        projected = np.full((len(there), directions.shape[1]), np.nan)
+        projected[there] = (means @ directions) * np.where(sign < 0, -1.0, 1.0)
+        self.class_means_ = projected
+        self._keep_pairs(solution)
+
+    def _choose(self, stream: Stream, scatter: ClassScatter) -> None:
+        """Set shrinkage and sharpness."""
+        auto = self.sharpness == "auto" and self.rounding == "refine"
+        sharpness = list(SHARPNESSES) if auto else [0.0]
+        if not isinstance(self.sharpness, str):
+            sharpness = [float(self.sharpness)]
+        elif not auto:
+            sharpness = [float("inf")]
+        if self.shrinkage == "cv":
+            shrinkages = sorted({*SHRINKAGES, scatter.intensity("auto")})
+        else:
+            shrinkages = [scatter.intensity(self.shrinkage)]
+        d = self.n_components if isinstance(self.n_components, int | np.integer) else None
+        priors = None if self.priors is None else self.priors_
+        choice = choose(
+            stream,
+            shrinkages,
+            sharpness,
+            None if d is None else int(d),
+            priors,
+            n_threads(self.n_jobs),
+        )
+        self.shrinkage_, self.sharpness_ = choice.shrinkage, choice.sharpness
+        self.cv_accuracy_ = choice.accuracy
+
+    def _searched(self, classes: ClassPairs, n_rows: int) -> Solution:
+        """Return the best directions for different means."""
+        distinct = classes.merged()[0]
+        if distinct.n_classes < classes.n_classes:
+            warnings.warn(
+                f"{classes.n_classes - distinct.n_classes} of {classes.n_classes} classes have the "
+                "same mean as another: no projection of the means tells them apart.",
+                UserWarning,
+                stacklevel=4,
+            )
+        search = MaxiMinSearch(
+            distinct,
+            sharpness=self.sharpness_,
+            solver=self.solver,
+            refine=self.rounding == "refine",
+            C=float(self.C),
+            squared=self.loss == "squared_hinge",
+            lam=self.lam,
+            n_updates=self.n_updates,
+            average=bool(self.average),
+            n_init=self._n_init(distinct),
+            tol=self.tol,
+            max_time=self.max_time,
+            rng=self._rng(),
+        )
+        share = _KEEP if self.n_components == "auto" else self.n_components
+        self.n_components_ = n_directions(distinct, share)
+        with reporting(self, n_rows, self.verbose, None, None) as report:
+            solution = search.run(self.n_components_, report)
+        if not solution.converged:
+            warnings.warn(
+                f"MaxiMinDA stopped early ({solution.certificate.stopped}): the smallest distance "
+                f"is {solution.reached:.4g}, and could be {solution.bound:.4g} at the most.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if distinct.n_classes < classes.n_classes:
+            solution = replace(solution, reached=0.0, bound=0.0)
+        return solution
+
+    def _n_init(self, classes: ClassPairs) -> int | None:
+        return None if isinstance(self.n_init, str) else int(self.n_init)
+
+    def _keep_pairs(self, solution: Solution) -> None:
+        """Set what is known of the distances."""
+        self.min_distance_ = solution.reached
+        self.upper_bound_ = solution.bound
+        self.certificate_: Certificate = solution.certificate
+        self.relaxation_ = solution.relaxation
+        self.n_iter_ = solution.certificate.n_iter
+        count = max(64, len(self.classes_))
+        near = self.closest_pairs(count)
+        active = near["distance"] <= _ACTIVE * near["distance"][0]
+        self.active_pairs_ = {name: column[active] for name, column in near.items()}

@@ -1,0 +1,253 @@
+"""How sharp, and how much shrinkage: chosen on rows that were held out.
+
+The closest pair of classes is what the Maxi-Min criterion looks at; with few rows a class it is
+close by accident. So the sharpness of ``refine`` is chosen by the accuracy of the nearest class
+mean, in the projection, on rows that had no part in it. So is the shrinkage of the within-class
+covariance, which matters more with few rows; it is chosen first, at a sharpness of 1. (LDA in few
+dimensions merges classes, and would prefer whatever shrinkage keeps some of them apart.)
+
+One eigendecomposition serves all intensities, for they leave the eigenvectors as they are. From one
+sharpness to the next the directions start where they were, and the search for the best one ends
+when two sharper ones in a row were worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.discriminant.pairs import ClassPairs, spanned
+from widemargin.discriminant.refine import (
+    BHATTACHARYYA,
+    pushed_apart,
+    softened,
+    widest_mean,
+)
+from widemargin.discriminant.scatter import ClassScatter
+from widemargin.discriminant.stream import Fold, Sample, Stream
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+SHRINKAGES = 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9
+SHARPNESSES = 0.0, 0.1, 0.3, 1.0, 3.0, 10.0, float("inf")
+# Folds, and rows of the sample above which fewer do.
+_FOLDS, _FEWER_FOLDS, _MANY_ROWS = 5, 3, 5000
+# Where shrinkage is chosen: roughly, for there are many values to try.
+_SHARPNESS, _STEPS = 1.0, 20
+# How much better something stranger must be: what is as good is chosen softer.
+_BETTER = 1e-9
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and by which accuracies.
+
+    Attributes
+    ----------
+    shrinkage, sharpness : float
+        The choice.
+    accuracy : dict of arrays
+        "shrinkage", "sharpness" and the mean "accuracy" of everything that was tried.
+    """
+
+    shrinkage: float
+    sharpness: float
+    accuracy: dict[str, Vector]
+
+
+def choose(
+    stream: Stream,
+    shrinkages: Sequence[float],
+    sharpnesses: Sequence[float],
+    n_components: int | None,
+    priors: Vector | None,
+    threads: int,
+) -> Choice:
+    """Choose on held-out rows.
+
+    Parameters
+    ----------
+    stream : Stream
+        All rows, with a sample of them.
+    shrinkages, sharpnesses : sequence of float
+        Values to choose from, the softest first; a single one is not questioned.
+    n_components : int or None
+        Directions.
+    priors : ndarray or None
+        Weights of the classes; None takes those of the rows.
+    threads : int
+        Threads for the pairs of classes.
+    """
+    tried: list[tuple[float, float, float]] = []
+    shrinkage, sharpness = shrinkages[0], sharpnesses[0]
+    if len(shrinkages) > 1 or len(sharpnesses) > 1:
+        many = len(stream.sample) > _MANY_ROWS
+        folds = [
+            _FoldSpace.of(fold, n_components, priors, threads)
+            for fold in stream.folds(_FEWER_FOLDS if many else _FOLDS)
+        ]
+        total = float(sum(fold.weight for fold in folds))
+        if total > 0:
+            if len(shrinkages) > 1:
+                for each in shrinkages:
+                    right = sum(fold.at(each).roughly_right() for fold in folds)
+                    tried.append((each, _SHARPNESS, right / total))
+                shrinkage = _best(tried)[0]
+            if len(sharpnesses) > 1:
+                curve = _sharpness_curve(folds, shrinkage, sharpnesses, total)
+                sharpness = _best(curve)[1]
+                tried += curve
+    columns = np.array(tried, dtype=np.float64).reshape(-1, 3).T
+    table = dict(zip(("shrinkage", "sharpness", "accuracy"), columns, strict=True))
+    return Choice(float(shrinkage), float(sharpness), table)
+
+
+def _sharpness_curve(
+    folds: list[_FoldSpace], shrinkage: float, sharpnesses: Sequence[float], total: float
+) -> list[tuple[float, float, float]]:
+    """Return the accuracy for each sharpness, until it falls."""
+    curve: list[tuple[float, float, float]] = []
+    searches = [fold.at(shrinkage) for fold in folds]
+    for s in sharpnesses:
+        curve.append((shrinkage, s, sum(each.right(s) for each in searches) / total))
+        best = _best(curve)[2]
+        if len(curve) > 2 and max(line[2] for line in curve[-2:]) < best - _BETTER:
+            break
+    return curve
+
+
+def _best(lines: list[tuple[float, float, float]]) -> tuple[float, float, float]:
+    """Return the line of the highest accuracy, the first of equal ones."""
+    best = lines[0]
+    for line in lines[1:]:
+        if line[2] > best[2] + _BETTER:
+            best = line
+    return best
+
+
+@dataclass(frozen=True)
+class _FoldSpace:
+    """A fold in the coordinates of the eigenvectors of its within-class covariance.
+
+    Attributes
+    ----------
+    values : ndarray of shape (d,)
+        Eigenvalues.
+    means : ndarray of shape (c, d)
+        Means of the classes that have rows.
+    rows : ndarray of shape (n, d)
+        Rows that were held out, of these classes.
+    code, row_weight : ndarray of shape (n,)
+        Their classes and weights.
+    prior : ndarray of shape (c,)
+        Weights of the classes.
+    weight : float
+        Sum of the weights of all rows that were held out.
+    """
+
+    values: Vector
+    means: Matrix
+    rows: Matrix
+    code: NDArray[np.intp]
+    row_weight: Vector
+    prior: Vector
+    weight: float
+    n_components: int | None
+    threads: int
+
+    @classmethod
+    def of(
+        cls, fold: Fold, n_components: int | None, priors: Vector | None, threads: int
+    ) -> _FoldSpace:
+        scatter, held_out = fold.scatter, fold.held_out
+        there = scatter.weight > 0
+        place = np.cumsum(there) - 1
+        known = there[held_out.code]
+        rows = _in_units(scatter, held_out.at(known))
+        values, vectors = np.linalg.eigh(scatter.scaled_covariance(None))
+        prior = scatter.weight if priors is None else priors
+        return cls(
+            np.maximum(values, 0.0),
+            scatter.offset[there] @ vectors,
+            rows @ vectors,
+            place[held_out.code[known]],
+            held_out.weight[known],
+            prior[there],
+            float(held_out.weight.sum()),
+            n_components,
+            threads,
+        )
+
+    def at(self, shrinkage: float) -> _Search:
+        """Return the fold in the whitened space of this intensity."""
+        values = (1.0 - shrinkage) * self.values + shrinkage * self.values.mean()
+        kept = values > 1e-10 * values.max(initial=0.0)
+        scale = 1.0 / np.sqrt(values[kept])
+        means = self.means[:, kept] * scale
+        basis = spanned(means)
+        center = means.mean(axis=0)
+        classes = ClassPairs((means - center) @ basis, self.prior, self.threads)
+        rows = (self.rows[:, kept] * scale - center) @ basis
+        return _Search(classes, rows, self.code, self.row_weight, self.n_components)
+
+
+class _Search:
+    """The directions of a fold, from soft to sharp."""
+
+    def __init__(
+        self,
+        classes: ClassPairs,
+        rows: Matrix,
+        code: NDArray[np.intp],
+        weight: Vector,
+        n_components: int | None,
+    ) -> None:
+        self.classes = classes
+        self.rows, self.code, self.weight = rows, code, weight
+        k = classes.means.shape[1]
+        self.d = k if n_components is None else min(n_components, k)
+        self.sharpness = 0.0
+        self.W = widest_mean(classes, self.d)
+
+    def roughly_right(self) -> float:
+        """Return the weight of the rows whose nearest mean is their own, after a short search."""
+        if self.d:
+            rate = np.array([_SHARPNESS / BHATTACHARYYA])
+            self.W = softened(self.classes, self.W, rate, np.ones(1), 1e-4, _STEPS)
+        return self._right()
+
+    def right(self, sharpness: float) -> float:
+        """Return the weight of the rows whose nearest class mean is their own."""
+        if self.d and sharpness > self.sharpness:
+            self.W = pushed_apart(self.classes, self.W, sharpness, softest=self.sharpness, tol=1e-4)
+            self.sharpness = sharpness
+        return self._right()
+
+    def _right(self) -> float:
+        return nearest_mean_weight(
+            self.classes.means @ self.W, self.rows @ self.W, self.code, self.weight
+        )
+
+
+def nearest_mean_weight(
+    means: Matrix, rows: Matrix, code: NDArray[np.intp], weight: Vector
+) -> float:
+    """Return the weight of the rows whose nearest mean is that of their class."""
+    size = 0.5 * (means * means).sum(axis=1)
+    step = max(1, (1 << 22) // len(means))
+    right = 0.0
+    for first in range(0, len(rows), step):
+        part = slice(first, first + step)
+        nearest = (rows[part] @ means.T - size).argmax(axis=1)
+        right += float(weight[part][nearest == code[part]].sum())
+    return right
+
+
+def _in_units(scatter: ClassScatter, sample: Sample) -> Matrix:
+    """Return rows about the origin of a scatter, in its units."""
+    unit = scatter.unit if scatter.unit > 0 else 1.0
+    return np.asarray((sample.rows - scatter.origin) / unit)
