@@ -11,12 +11,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.preprocessing import scale
 
 from tests.reference.fisher_da import scatter_by_loops
-from widemargin.discriminant.scatter import (
-    ClassScatter,
-    check_shrinkage,
-    directions,
-    scatter_of,
-)
+from widemargin.discriminant.fourth_powers import directions
+from widemargin.discriminant.scatter import ClassScatter, check_shrinkage, scatter_of
 from widemargin.discriminant.whitening import leading, whitened
 from widemargin.rows import as_rows
 
@@ -296,6 +292,12 @@ def test_directions_without_variance_are_left_out():
     one, other = (X - X.mean(axis=0)) @ whitened(_batch(X, y)).matrix, (more - white.mean)
     other = other @ white.matrix
     assert_allclose(other @ other.T, one @ one.T, atol=1e-8)
+    # What rounding leaves of a column that is constant in each class is no variance.
+    rng = np.random.default_rng(0)
+    level = rng.normal(size=(3, 20))[y]
+    scatter = _batch(np.column_stack([X, level]), y, rng.uniform(size=80))
+    assert scatter.within.diagonal()[4:].max() > 0
+    assert_array_equal(whitened(scatter).matrix[4:], 0.0)
     # Fewer rows than columns: what the rows span.
     few, labels = _problem(10, 30, 2)
     assert whitened(_batch(few, labels)).matrix.shape == (30, 8)

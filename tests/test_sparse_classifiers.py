@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.linalg import eigh, solve_triangular
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_wine, make_moons
+from sklearn.datasets import load_wine, make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -218,6 +218,25 @@ def test_a_share_is_one_of_the_exact_machines_support_vectors(monkeypatch):
     monkeypatch.setattr(module, "_MOST_EXACT_ROWS", 100)
     with pytest.raises(ValueError, match=r"n_vectors=0\.1.*120 rows; give a whole number"):
         _machine(n_vectors=0.1).fit(X, y)
+
+
+def test_a_share_counts_every_copy_of_a_support_vector():
+    X, y = make_moons(60, noise=0.4, random_state=0)
+    svm = SVC(C=2.0, gamma=1.0).fit(X, y)
+    copies = np.repeat(np.arange(60), 3)
+    machine = _machine(n_vectors=0.2, C=2.0, gamma=1.0, max_iter=1).fit(X[copies], y[copies])
+    # Rows at their bound stay there, and each of their copies is a support vector.
+    n_bound = int((np.abs(SVC(C=6.0, gamma=1.0).fit(X, y).dual_coef_) >= 6.0 - 1e-6).sum())
+    assert len(svm.support_) < 3 * n_bound
+    assert machine.n_vectors_ >= round(0.2 * 3 * n_bound)
+
+
+def test_a_vector_that_joins_is_of_use():
+    # A single draw of newcomers ends at a vector without a coefficient here, which stays.
+    X, y = make_blobs(150, centers=6, cluster_std=1.5, random_state=2)
+    machine = _machine(n_vectors=7, C=10.0, gamma=2.0, grow="one").fit(X / 4, y % 2)
+    W = machine.accuracy_curve_["W"]
+    assert (np.diff(W) < -1e-6 * W[0]).all()
 
 
 def test_a_share_of_several_classes_is_one_of_each_problems_machine_or_of_the_common_one():

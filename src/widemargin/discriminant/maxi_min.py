@@ -300,7 +300,7 @@ class MaxiMinDA(ProjectionEstimator):
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will occur; needed in the first call.
+            All labels that will occur, in the first call; None takes those of its rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
 
@@ -311,8 +311,6 @@ class MaxiMinDA(ProjectionEstimator):
         """
         self._check_parameters()
         first = not hasattr(self, "_stream")
-        if first and classes is None:
-            raise ValueError("classes must be given in the first call of partial_fit.")
         if self._precomputed():
             raise ValueError("kernel='precomputed' does not stream; use fit, or a kernel by name.")
         X, y = validate_data(
@@ -326,14 +324,14 @@ class MaxiMinDA(ProjectionEstimator):
         )
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        known = np.unique(np.asarray(classes)) if first else self.classes_
+        known = self.classes_ if not first else np.unique(y if classes is None else classes)
         if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
             raise ValueError("classes differs from that of the first call of partial_fit.")
         code = np.minimum(np.searchsorted(known, y), len(known) - 1)
         if not (known[code] == y).all():
             raise ValueError(
                 f"y holds {y[known[code] != y][0]!r}, which is not among the classes of the first "
-                "call of partial_fit."
+                "call of partial_fit; give all labels there, as classes=."
             )
         with single_threaded_blas():
             data = self._counted(X, code, weight)

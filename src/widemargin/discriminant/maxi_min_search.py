@@ -102,10 +102,12 @@ class MaxiMinSearch:
         if relaxed is not None:
             converged &= relaxed.converged
         W = _turned(classes, result.state.best)
+        reached = solver.reached(W)
         return Solution(
             W,
-            solver.reached(W),
-            bound,
+            reached,
+            # Where both are the same, rounding may put the bound below.
+            bound if reached > bound * (1.0 + 1e-9) else max(bound, reached),
             result.certificate,
             None if relaxed is None else relaxed.certificate,
             converged,

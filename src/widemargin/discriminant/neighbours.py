@@ -1,10 +1,10 @@
 """Rows in a feature space, and each one's nearest others.
 
 Distances come from matrix products between blocks of rows, so that no matrix between all rows is
-ever held. In a few dimensions a k-d tree finds the neighbours instead. Rows have a fixed order
-here, and of two that are equally near the earlier one is the neighbour: whoever passes rows in an
-order of their content (`widemargin.rows.distinct_rows`) gets the same neighbours for any order in
-which a user gave them.
+ever held. In a few dimensions a k-d tree finds the neighbours instead. Which of several equally
+near rows become neighbours depends on their order and nothing else: whoever passes rows in an order
+of their content (`widemargin.rows.distinct_rows`) gets the same neighbours for any order in which a
+user gave them.
 """
 
 from __future__ import annotations
@@ -290,14 +290,14 @@ def _within_reach(
         if own is not None:
             squares[some == own[:, None]] = np.inf
         reach = np.minimum(reach, squares.max(axis=1))
-    row, column = np.nonzero((bounds <= reach[:, None]) & (bounds < np.inf))
+    row, column = _not_beyond(bounds, reach)
     if len(row) > _FEW * len(X):
         # Rows in narrow clusters far apart, which float32 cannot tell from each other.
         every = squared_distances(X, Z)
         if own is not None:
             every[own, own] = np.inf
         # Reach was measured in another way, which may differ in the last digits.
-        row, column = np.nonzero((every <= 1.000001 * reach[:, None]) & (every < np.inf))
+        row, column = _not_beyond(every, 1.000001 * reach)
         return row, column, every[row, column]
     square = np.empty(len(row))
     for first in range(0, len(row), _MOST_ROWS):
@@ -305,3 +305,13 @@ def _within_reach(
         square[pairs] = _squared_lengths(X[row[pairs]] - Z[column[pairs]])
     inside = square <= reach[row]
     return row[inside], column[inside], square[inside]
+
+
+def _not_beyond(values: NDArray[Any], limit: Vector) -> tuple[IndexArray, IndexArray]:
+    """Return where finite values are not above the limit of their row."""
+    # In the type of the values, rounded up: to convert them all takes as long as the product.
+    within = values <= np.nextafter(limit.astype(values.dtype), np.inf)[:, None]
+    if np.isinf(limit).any():
+        within &= values < np.inf
+    row, column = np.divmod(np.flatnonzero(within), values.shape[1])
+    return row, column

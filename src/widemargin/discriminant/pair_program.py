@@ -39,10 +39,12 @@ Matrix = NDArray[np.float64]
 
 # Pairs that join at a time, for each class, and at the least.
 _JOIN, _LEAST = 1, 64
-# Weight of a proximal step, relative to the largest entry of G, and steps at the most.
+# Weight of a proximal step, where the diagonal of G is one, and steps at the most.
 _PROXIMAL, _MOST_STEPS = 1e-5, 100
 # How exactly the program of some pairs is solved: its constraints are of order one.
 _KKT = 1e-10
+# The gap that rounding may leave.
+_SMALL_GAP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,14 @@ class PairProgram:
 
     def stopped(self, state: ProgramState) -> Stop | None:
         """Return whether the gap is small, or no pair is left that could join."""
-        if relative_gap(state.primal, state.dual) <= self.tol:
+        gap = relative_gap(state.primal, state.dual)
+        if gap <= self.tol:
             return Stop(f"gap at most {self.tol:g}", True)
         c = self.classes.n_classes
         known = state.pairs.first * c + state.pairs.second
         missing = ~np.isin(state.worst.first * c + state.worst.second, known)
         if not (missing & (state.worst.distance < 1.0 - 0.1 * self.tol)).any():
-            return Stop("every pair is as far apart as this precision allows", True)
+            return Stop("every pair is as far apart as this precision allows", gap <= _SMALL_GAP)
         return None
 
     def finish(self, state: ProgramState) -> ProgramState:
@@ -209,20 +212,23 @@ class PairProgram:
 def _maximised(G: Matrix, upper: Vector | None, start: Vector | None) -> Vector:
     """Return α that maximises Σα − ½αᵀGα within its bounds.
 
-    There are more pairs than dimensions of Q, and G is singular: every step adds δ/2 ‖α − α'‖², α'
-    where the step starts. The steps end at a solution, and an exact method takes each.
+    There are more pairs than dimensions of Q, and G is singular: every step adds δ/2 ‖β − β'‖², β'
+    where the step starts. The steps end at a solution, and an exact method takes each. β is α in
+    units that make the diagonal one: the closest pairs, whose α is the largest, have the smallest.
     """
-    weight = _PROXIMAL * float(np.diagonal(G).max())
-    matrix = G.copy()
-    matrix[np.diag_indices(len(G))] += weight
-    alpha = np.zeros(len(G)) if start is None else np.array(start, dtype=np.float64)
-    top = np.inf if upper is None else upper
-    first = start
+    size = np.sqrt(np.diagonal(G))
+    matrix = G / size / size[:, None]
+    matrix[np.diag_indices(len(G))] += _PROXIMAL
+    top = np.full(len(G), np.inf) if upper is None else upper
+    bound = None if upper is None else upper * size
+    # What rounding leaves of residuals cannot be asked for.
+    tol = max(0.1 * _KKT / float(size.max()), 1e-15 / float(size.min()))
+    beta = np.zeros(len(G)) if start is None else start * size
+    first = None if start is None else beta
     for _ in range(_MOST_STEPS):
-        alpha = solve_nonnegative(
-            matrix, 1.0 + weight * alpha, upper=upper, start=first, tol=0.1 * _KKT
-        ).x
-        first = alpha
+        linear = 1.0 / size + _PROXIMAL * beta
+        beta = first = solve_nonnegative(matrix, linear, upper=bound, start=first, tol=tol).x
+        alpha = np.minimum(beta / size, top)
         residual = 1.0 - G @ alpha
         wrong = np.where(alpha < top, np.maximum(residual, 0.0), 0.0)
         wrong = np.maximum(wrong, np.where(alpha > 0, -residual, 0.0))

@@ -237,11 +237,12 @@ def pull(means: Matrix, priors: Vector, weighting: str, memory: int) -> Matrix:
         Budget in bytes for a block of pairs.
     """
     if weighting == "equal":
-        # Σ_j p_i p_j (m_i − m_j), with the mean of the means at 0.
-        return np.asarray(priors[:, None] * (means - priors @ means))
+        # Σ_j p_i p_j (m_i − m_j), for Σ_j p_j m_j is 0.
+        return np.asarray(priors[:, None] * means)
     n_classes = len(means)
     pulled = np.empty_like(means)
-    step = max(16, memory // 4 // (8 * n_classes))
+    # A pair needs six numbers; larger blocks gain nothing.
+    step = max(1, min(memory // 2, 64_000_000) // (48 * n_classes))
     for first in range(0, n_classes, step):
         here = slice(first, first + step)
         pair = _accuracy_weights(means[here], means) * priors[here, None] * priors

@@ -115,6 +115,10 @@ class Refine:
         softest = 0.0 if state.number == 0 else _GENTLE[-1]
         W = pushed_apart(self.classes, V, self.sharpness, softest=softest, tol=self.tol)
         value = self._value(W)
+        # Soft searches may leave a start that was good for the hard minimum.
+        plain = orthonormal(V)
+        if self._value(plain) > value:
+            W, value = plain, self._value(plain)
         number = state.number + 1
         # What another start gains must be worth it: equal optima would depend on rounding.
         needed = state.value + (_BETTER * abs(state.value) if state.number else 0.0)

@@ -1,40 +1,27 @@
 """Counts, means and within-class scatter of the rows: all that Fisher's criterion and its kin need.
 
 They are accumulated by blocks, each about its own means, and joined by the pairwise update of Chan,
-Golub and LeVeque (1979), for third and fourth powers by that of Pébay (2008): no digits are lost to
-an offset of the rows, blocks may come in any order, and memory does not grow with the rows.
-
-The intensity of Ledoit and Wolf (2004), "A well-conditioned estimator for large-dimensional
-covariance matrices", needs q = Σ ‖x − m‖⁴ about the final class means m, which to stream takes the
-scatter of every single class. Here q is taken from a few fixed directions g instead. The
-powers of gᵀx need a few numbers a class and direction, and are joined exactly; and
-
-    Σ_g E(gᵀ(x − m))⁴ / Σ_g 3(gᵀΣg)²  ≈  E‖x − m‖⁴ / ((tr Σ)² + 2 tr Σ²).
-
-Both sides are 1 for Gaussian rows and 1 + κ for elliptical ones, whatever the directions; over
-directions of all the sphere they agree for rows of any kind. Up to 8 columns the directions are
-those of an identity, Σ_g w_g (gᵀa)⁴ = ‖a‖⁴, and the intensity is exact.
+Golub and LeVeque (1979): no digits are lost to an offset of the rows, blocks may come in any order,
+and memory does not grow with the rows. With fourth powers (`fourth_powers`) beside them, the
+shrinkage of Ledoit and Wolf (2004) streams too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from widemargin.discriminant.fourth_powers import Powers
 from widemargin.parameters import check_number
 from widemargin.rows import BlockRows
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.intp]
-
-# Columns up to which the fourth powers are exact, and random directions beyond.
-_EXACT_COLUMNS, _DIRECTIONS = 8, 128
 
 
 class VisitFeatures(Protocol):
@@ -46,21 +33,6 @@ class VisitFeatures(Protocol):
 
     def __call__(self, block: Any) -> Matrix:
         """Return the features of the rows of a block."""
-
-
-@dataclass(frozen=True)
-class _Powers:
-    """Σ s t², Σ s t³ and Σ s t⁴ of t = gᵀ(x − m), for each class and direction."""
-
-    second: Matrix
-    third: Matrix
-    fourth: Matrix
-
-    def at(self, classes: Codes) -> _Powers:
-        return _Powers(self.second[classes], self.third[classes], self.fourth[classes])
-
-    def times(self, factor: float) -> _Powers:
-        return _Powers(self.second * factor**2, self.third * factor**3, self.fourth * factor**4)
 
 
 @dataclass
@@ -98,20 +70,18 @@ class ClassScatter:
     weight: Vector
     offset: Matrix
     scatter: Matrix
-    powers: _Powers
+    powers: Powers
 
     @classmethod
     def empty(cls, n_classes: int, n_features: int) -> ClassScatter:
         """Return the scatter of no rows."""
-        k = directions(n_features)[0].shape[1]
-        nothing = (np.zeros((n_classes, k)) for _ in range(3))
         return cls(
             np.zeros(n_features),
             0.0,
             np.zeros(n_classes),
             np.zeros((n_classes, n_features)),
             np.zeros((n_features, n_features)),
-            _Powers(*nothing),
+            Powers.none(n_classes, n_features),
         )
 
     @property
@@ -197,13 +167,8 @@ class ClassScatter:
         self.scatter += pull.T @ pull
         self.offset[classes] += np.where(here > 0, share, 1.0)[:, None] * delta
         self.weight[classes] = both
-        shift = delta @ directions(self.n_features)[0]
-        joined = _joined(
-            self.powers.at(classes), here[:, None], part.powers.times(factor), there[:, None], shift
-        )
-        self.powers.second[classes] = joined.second
-        self.powers.third[classes] = joined.third
-        self.powers.fourth[classes] = joined.fourth
+        powers = self.powers.at(classes).joined(here, part.powers.times(factor), there, delta)
+        self.powers.put(classes, powers)
 
     def scaled_means(self) -> tuple[Vector, Matrix]:
         """Return the mean of all rows about the origin, and the class means about it, in units.
@@ -245,7 +210,7 @@ class ClassScatter:
 
         It is min(1, b²/d²) with d² the squared distance of the covariance S of the n rows minus
         their class means from its mean variance times the identity, and b² = Σ ‖x xᵀ − S‖² / n².
-        Above 8 columns the fourth powers in b² are estimated (see the module).
+        Above 8 columns the fourth powers in b² are estimated, see `fourth_powers`.
         """
         if shrinkage is None:
             return 0.0
@@ -257,12 +222,7 @@ class ClassScatter:
         if not far > 0:
             # A multiple of the identity: there is nothing to move.
             return 0.0
-        share = directions(self.n_features)[1]
-        fourth = share @ self.powers.fourth.sum(axis=0) / self.total
-        gaussian = 3.0 * share @ (self.powers.second.sum(axis=0) / self.total) ** 2
-        # No fourth moment is below the square of the second.
-        ratio = fourth / gaussian if gaussian > 0 else 1.0
-        power = max(trace**2, float(ratio) * (trace**2 + 2.0 * square))
+        power = self.powers.mean_of_norms(S, self.total)
         return min(1.0, max(0.0, power - square) / self.total / far)
 
 
@@ -312,7 +272,9 @@ def scatter_of(
     scatter.origin = visit(rows.block(counted[:1]))[0].copy()
     visit_block = _PartOf(visit, code[counted], weight[counted], scatter.origin)
     with np.errstate(over="ignore", invalid="ignore"):
-        for part in rows.scan(visit_block, counted, width=3 * visit.width + _DIRECTIONS):
+        for part in rows.scan(
+            visit_block, counted, width=3 * visit.width + scatter.powers.second.shape[1]
+        ):
             scatter._join(part)
     return scatter
 
@@ -329,29 +291,6 @@ class DenseColumns:
         return np.asarray(dense, dtype=np.float64)
 
 
-@lru_cache(maxsize=8)
-def directions(n_features: int) -> tuple[Matrix, Vector]:
-    """Return directions as columns and weights with Σ_g w_g (gᵀa)⁴ ∝ ‖a‖⁴, exactly or nearly.
-
-    Exactly, from (a+b)⁴ + (a−b)⁴ = 2a⁴ + 12a²b² + 2b⁴: ‖a‖⁴ is a sixth of the sum of (a_i ± a_j)⁴
-    over the pairs, and (4 − n)/3 times that of a_i⁴. Nearly: random, from a fixed seed.
-    """
-    if n_features > _EXACT_COLUMNS:
-        rng = np.random.default_rng(2004)
-        size = (n_features, min(n_features, _DIRECTIONS))
-        # Directions at right angles miss less of the sphere than as many independent ones.
-        n_bases = -(-_DIRECTIONS // n_features)
-        bases = [np.linalg.qr(rng.standard_normal(size))[0] for _ in range(n_bases)]
-        g = np.hstack(bases)
-        return g, np.full(g.shape[1], 1.0 / g.shape[1])
-    unit = np.eye(n_features)
-    first, second = np.triu_indices(n_features, 1)
-    g = np.hstack([unit, unit[:, first] + unit[:, second], unit[:, first] - unit[:, second]])
-    share = np.full(g.shape[1], 1.0 / 6.0)
-    share[:n_features] = (4.0 - n_features) / 3.0
-    return g, share
-
-
 @dataclass(frozen=True)
 class _Part:
     """What is known of some rows, for the classes among them; as in `ClassScatter`."""
@@ -361,7 +300,7 @@ class _Part:
     weight: Vector
     offset: Matrix
     scatter: Matrix
-    powers: _Powers
+    powers: Powers
 
 
 @dataclass(frozen=True)
@@ -389,27 +328,9 @@ def _part(block: Matrix, code: Codes, weight: Vector, origin: Vector) -> _Part:
     total = np.asarray(sums.sum(axis=1)).ravel()
     offset = (sums @ rows) / total[:, None]
     rows -= offset[place]
-    t = rows @ directions(len(origin))[0]
-    t2 = t * t
-    powers = _Powers(sums @ t2, sums @ (t2 * t), sums @ (t2 * t2))
+    powers = Powers.of(rows, sums)
     rows *= np.sqrt(weight)[:, None]
     return _Part(classes, unit, total, offset, rows.T @ rows, powers)
-
-
-def _joined(a: _Powers, n: Matrix, b: _Powers, m: Matrix, shift: Matrix) -> _Powers:
-    """Return the powers of two sets of n and m rows, about the mean of both.
-
-    `shift` is how far the mean of the second lies from that of the first (Pébay 2008, (2.1)).
-    """
-    p, q = n / (n + m), m / (n + m)
-    s2 = shift * shift
-    second = a.second + b.second + s2 * (n * q)
-    third = a.third + b.third + s2 * shift * (n * q * (p - q))
-    third += 3.0 * shift * (p * b.second - q * a.second)
-    fourth = a.fourth + b.fourth + s2 * s2 * (n * q * (p * p - p * q + q * q))
-    fourth += 6.0 * s2 * (p * p * b.second + q * q * a.second)
-    fourth += 4.0 * shift * (p * b.third - q * a.third)
-    return _Powers(second, third, fourth)
 
 
 def _unit(rows: NDArray[np.float64]) -> float:

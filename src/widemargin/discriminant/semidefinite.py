@@ -57,6 +57,6 @@ def solve_semidefinite(classes: ClassPairs, C: float, *, squared: bool) -> Matri
         loss: Any = cp.pos(1 - distance)
         loss = cp.sum_squares(loss) if squared else cp.sum(loss)
         problem = cp.Problem(cp.Minimize(size + C * unit**2 * loss))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
     solution: Matrix = np.asarray(Q.value, dtype=np.float64)
     return 0.5 * (solution + solution.T) / unit

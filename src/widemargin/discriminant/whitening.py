@@ -91,7 +91,7 @@ def _inverse_root(covariance: Matrix, varies: NDArray[np.intp]) -> Matrix:
         return np.zeros((len(covariance), 0))
     size = np.sqrt(np.diagonal(covariance)[varies])
     correlation = covariance[np.ix_(varies, varies)] / size / size[:, None]
-    value, vector = linalg.eigh(correlation, check_finite=False)
+    value, vector = linalg.eigh(correlation, driver="evd", check_finite=False)
     # The strongest first.
     kept = np.flatnonzero(value > _VANISHES * value[-1])[::-1]
     matrix = np.zeros((len(covariance), len(kept)))
@@ -132,7 +132,7 @@ def leading(means: Matrix, pulled: Matrix, n_components: int | None) -> tuple[Ma
         # S_b lives in the span of the means.
         basis = linalg.qr(means.T, mode="economic", check_finite=False)[0]
     between = (means @ basis).T @ (pulled @ basis)
-    value, vector = linalg.eigh(0.5 * (between + between.T), check_finite=False)
+    value, vector = linalg.eigh(0.5 * (between + between.T), driver="evd", check_finite=False)
     value, vector = np.maximum(0.0, value[::-1][:most]), vector[:, ::-1][:, :most]
     if not value[0] > 0:
         raise ValueError(

@@ -34,6 +34,8 @@ _FIRST_ROWS = 10_000
 # Rows of each class among them, at the least.
 _LEAST_OF_A_CLASS = 20
 _INTERRUPTED = "interrupted"
+# Sets of newcomers of which the best joins.
+_TRIES = 5
 # Rows up to which the exact machine is fitted to count its support vectors.
 _MOST_EXACT_ROWS = 20_000
 # Kernels that scikit-learn's machine knows by the same name and parameters.
@@ -137,10 +139,12 @@ class SparseClassifier(KernelClassifier):
         for s, size in enumerate(sizes):
             Z = start[:size]
             if curve:
-                last = curve[-1]
-                missing = size - len(last.vectors)
-                new = newcomers(points, last.vectors, last.marginal, missing, rng)
-                Z = np.concatenate([last.vectors, new])
+                tries = _grown(points, curve[-1], size, rng)
+                judge = self._function(points, sample, threads)
+                try:
+                    Z = tries[0] if enough else min(tries, key=lambda Z: judge(Z).value)
+                except KeyboardInterrupt:
+                    Z, enough, reason = tries[0], True, _INTERRUPTED
             limits: dict[str, Any] = {"tol": self.tol, "length": length, "report": report}
             parts = 2 * (len(sizes) - s)
             if sample is not None and not enough:
@@ -202,7 +206,10 @@ class SparseClassifier(KernelClassifier):
             coef0=self.coef0,
         )
         machine.fit(X, labels, sample_weight=points.weight)
-        return max(1, round(float(self.n_vectors) * len(machine.support_)))
+        # Equal rows are one row here, with a bound on α of C for each copy.
+        copies = np.floor(np.abs(machine.dual_coef_).max(axis=0) / points.C + 1e-6)
+        count = round(float(self.n_vectors) * float(np.maximum(1.0, copies).sum()))
+        return min(max(1, count), points.n)
 
     # All problems together.
 
@@ -243,6 +250,19 @@ class SparseClassifier(KernelClassifier):
             "training_accuracy": np.array(accuracy),
             "W": np.array(W),
         }
+
+
+def _grown(points: Points, last: Found, size: int, rng: np.random.Generator) -> list[Matrix]:
+    """Return the vectors with several sets of newcomers, to choose from.
+
+    A vector that the machine has no use for where it is gets a coefficient of zero, and with it a
+    gradient of zero: it would stay there.
+    """
+    missing = size - len(last.vectors)
+    return [
+        np.concatenate([last.vectors, newcomers(points, last.vectors, last.marginal, missing, rng)])
+        for _ in range(_TRIES)
+    ]
 
 
 def _ended(found: Found) -> bool:
