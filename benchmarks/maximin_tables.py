@@ -119,9 +119,7 @@ def tables_1(records: list[Record]) -> list[Table]:
     smallest = "The smallest squared Mahalanobis distance of two class means in the projection of "
     smallest += "all training rows, with the within-class covariance as it is."
     return [
-        Table(
-            "Table 1: UCI sets at c − 1 dimensions", ["accuracy, %", *names], accuracies, notes
-        ),
+        Table("Table 1: UCI sets at c − 1 dimensions", ["accuracy, %", *names], accuracies, notes),
         Table("Table 1: smallest distances", ["squared", *names], distances, [smallest]),
     ]
 
@@ -133,9 +131,7 @@ def tables_2(records: list[Record]) -> list[Table]:
     for label in labels_in(results, LABELS):
         cells = {d: results.get(("usps", label, d)) for d in numbers}
         printed = {d: number(paper.usps(PAPER_NAME[label], d), 1) for d in numbers}
-        accuracies.append(
-            [label, *(beside(accuracy_text(cells[d]), printed[d]) for d in numbers)]
-        )
+        accuracies.append([label, *(beside(accuracy_text(cells[d]), printed[d]) for d in numbers)])
         means.append([label, *(number(score_of(cells[d], "mean"), 1) for d in numbers)])
         distances.append([label, *(distance_text(cells[d]) for d in numbers)])
     distances.append(["upper bound", *(number(bound_of(results, "usps", d)) for d in numbers)])
@@ -166,7 +162,9 @@ def figure_2(records: list[Record], path: Path) -> Path | None:
     results = by_cell(records, TABLE_2)
     labels = [label for label in labels_in(results, LABELS) if label != PCA]
     lines: dict[str, list[tuple[int, Record]]] = {
-        label: sorted((d, r) for (_, name, d), r in results.items() if name == label and "scores" in r)
+        label: sorted(
+            (d, r) for (_, name, d), r in results.items() if name == label and "scores" in r
+        )
         for label in labels
     }
     if not any(lines.values()):
@@ -183,7 +181,9 @@ def figure_2(records: list[Record], path: Path) -> Path | None:
         looks = {"marker": "o", "markersize": 3, "linewidth": width, "label": label}
         axes[0].plot(over, [best_neighbours(record) for _, record in line], **looks)
         axes[1].plot(over, [record["min_distance"] for _, record in line], **looks)
-    bounds = [(d, bound) for d in lines.get(REFINED, []) if (bound := bound_of(results, "usps", d[0]))]
+    bounds = [
+        (d, bound) for d in lines.get(REFINED, []) if (bound := bound_of(results, "usps", d[0]))
+    ]
     axes[1].plot(
         [d for (d, _), _ in bounds], [bound for _, bound in bounds], "k:", label="upper bound"
     )

@@ -704,6 +704,20 @@ def test_constant_columns_say_nothing(name):
     assert_array_equal(model.components_[:, [0, -1]], 0)
 
 
+def test_columns_that_do_not_vary_among_neighbours_say_nothing():
+    X, y = _wine()
+    wide = np.column_stack([np.array([0.1, 0.3, 0.7])[y], X])
+    model = LocalFisherDA(shrinkage=None).fit(wide, y)
+    assert_array_equal(model.components_[:, 0], 0)
+    assert_allclose(model.eigenvalues_, LocalFisherDA(shrinkage=None).fit(X, y).eigenvalues_)
+    # The one row of its class has no neighbours, and the column is constant elsewhere.
+    y[70] = 7
+    wide[:, 0] = np.where(y == 7, 123.456, 0.1)
+    model = LPP(None, supervised=True, affinity="binary").fit(wide, y)
+    assert_array_equal(model.components_[:, 0], 0)
+    assert len(model.components_) == 13
+
+
 def test_shrinkage_gives_constant_columns_no_say_either():
     X, y = _wine()
     wide = np.column_stack([np.full(len(X), 0.1), X])

@@ -480,6 +480,11 @@ class MaxiMinDA(ProjectionEstimator):
     def _searched(self, classes: ClassPairs, n_rows: int) -> Solution:
         """Return the best directions for different means."""
         distinct = classes.merged()[0]
+        if distinct.n_classes < 2:
+            raise ValueError(
+                "X has the same mean in every class of y, so that no direction separates the "
+                "means; use features in which they differ, or a kernel."
+            )
         if distinct.n_classes < classes.n_classes:
             warnings.warn(
                 f"{classes.n_classes - distinct.n_classes} of {classes.n_classes} classes have the "

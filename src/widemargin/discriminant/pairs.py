@@ -25,7 +25,8 @@ Codes = NDArray[np.intp]
 
 # Numbers of D in a block: fixed, so that threads do not change the sums.
 _BLOCK = 1 << 18
-# Share of the largest squared distance from the mean below which two means are one.
+# Share of the largest squared distance from the mean, or of the within-class variance, below which
+# two means are one.
 _SAME = 1e-22
 # Singular values, relative to the largest, of directions in which the means differ at all.
 _FLAT = 1e-12
@@ -186,7 +187,8 @@ class ClassPairs:
         """
         c = self.n_classes
         center = self.means.mean(axis=0)
-        largest = float(((self.means - center) ** 2).sum(axis=1).max())
+        # Within-class deviations are 1 here: far below that, only rounding is different.
+        largest = max(1.0, float(((self.means - center) ** 2).sum(axis=1).max()))
         count = c
         while True:
             pairs = self.closest(self.means, count)

@@ -117,11 +117,14 @@ class Refine:
         value = self._value(W)
         # Soft searches may leave a start that was good for the hard minimum.
         plain = orthonormal(V)
-        if self._value(plain) > value:
-            W, value = plain, self._value(plain)
+        at_start = self._value(plain)
+        if at_start > value:
+            W, value = plain, at_start
         number = state.number + 1
-        # What another start gains must be worth it: equal optima would depend on rounding.
-        needed = state.value + (_BETTER * abs(state.value) if state.number else 0.0)
+        # What another start gains must be worth it: equal optima would depend on rounding. But no
+        # start is better than the answer.
+        free = state.number == 0 or at_start > state.value
+        needed = state.value + (0.0 if free else _BETTER * abs(state.value))
         if value >= needed:
             return RefineState(W, self.reached(W), value, number)
         return replace(state, number=number)

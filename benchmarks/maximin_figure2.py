@@ -1,0 +1,114 @@
+"""Figure 2 of the Maxi-Min paper: one direction for three classes, two of which may be close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.datasets import Dataset
+from benchmarks.maximin_classifiers import smallest_distance
+from benchmarks.maximin_data import FIGURE_2, NOTHING, figure_2
+from benchmarks.maximin_fit import Projection, facts_of_fit, made
+from benchmarks.maximin_methods import METHODS
+from benchmarks.report import Table, number
+from benchmarks.runner import Record
+
+PART = "figure2"
+NAMES = ("exact-refine", "online-eigen", "lda", "apac", "lfda", "lpp", "lpp-unlabelled", "pca")
+ROWS, QUICK_ROWS = 250, 60
+COLORS = ("#b30000", "#fc8d59", "#4292c6", "#08519c", "#31a354", "#756bb1", "#9e9ac8", "#777777")
+
+
+def plan(quick: bool, records: Sequence[Record] = ()) -> list[Projection]:
+    return [
+        Projection(
+            METHODS[name].label,
+            NOTHING,
+            METHODS[name].estimator,
+            {"n_components": 1, **METHODS[name].params},
+            point={"d": 1},
+            part=PART,
+            set_name=case,
+            rows=QUICK_ROWS if quick else ROWS,
+            task="benchmarks.maximin_figure2.measure",
+        )
+        for case in FIGURE_2
+        for name in NAMES
+    ]
+
+
+def measure(spec: dict[str, Any], data: Dataset, keep: Callable[[Any], None]) -> dict[str, Any]:
+    """For `benchmarks.child`: the direction, its angle, and the smallest distance along it."""
+    X, y = figure_2(spec["set_name"], spec["rows"])
+    estimator = made(spec, X).fit(X, y)
+    ends = estimator.transform(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])).ravel()
+    direction = ends[1:] - ends[0]
+    direction = direction / np.linalg.norm(direction)
+    # A direction and its opposite are one: between −90 and 90 degrees.
+    angle = float(np.degrees(np.arctan2(direction[1], direction[0])))
+    angle = (angle + 90.0) % 180.0 - 90.0
+    return {
+        "direction": direction,
+        "angle": angle,
+        "min_distance": smallest_distance(X @ direction[:, None], y),
+        **facts_of_fit(estimator),
+    }
+
+
+def table(records: Sequence[Record]) -> Table:
+    rows = []
+    for record in records:
+        known = record["status"] == "ok"
+        bound = record.get("own", {}).get("upper_bound")
+        rows.append(
+            [
+                record["set_name"],
+                record["label"],
+                number(record["angle"], 1, "°") if known else record["status"],
+                number(record.get("min_distance")),
+                number(bound),
+            ]
+        )
+    header = ["classes", "method", "angle with the first axis", "smallest distance, squared"]
+    notes = [
+        f"{ROWS} rows a class, standard normal about its mean; the paper prints no means, ours are "
+        + "; ".join(f"{name}: {means}" for name, means in FIGURE_2.items())
+        + ". As in the paper, all agree in the first case; in the second only MaxiMinDA's "
+        "direction keeps the close classes apart. In the picture the lines pass through the mean."
+    ]
+    return Table("Figure 2: three classes, one direction", [*header, "upper bound"], rows, notes)
+
+
+def figure(records: Sequence[Record], path: Path) -> Path | None:
+    known = [record for record in records if record.get("direction")]
+    if not known:
+        return None
+    import matplotlib
+
+    matplotlib.use("Agg")  # no display needed
+    from matplotlib import pyplot as plt
+
+    cases = list(dict.fromkeys(record["set_name"] for record in known))
+    figure, axes = plt.subplots(
+        1, len(cases), figsize=(5.5 * len(cases), 4.4), squeeze=False, layout="constrained"
+    )
+    for panel, case in zip(axes[0], cases, strict=True):
+        mine = [record for record in known if record["set_name"] == case]
+        X, y = figure_2(case, mine[0]["rows"])
+        for label, color in zip(np.unique(y), ("#a6d96a", "#fdae61", "#abd9e9"), strict=True):
+            panel.scatter(*X[y == label].T, s=5, color=color)
+        middle = X.mean(axis=0)
+        for number_of, record in enumerate(mine):
+            way = 9.0 * np.array(record["direction"])
+            ends = np.array([middle - way, middle + way])
+            style = "-" if number_of % 2 == 0 else "--"
+            label = f"{record['label']}, {record['angle']:.0f}°"
+            panel.plot(*ends.T, style, color=COLORS[number_of % len(COLORS)], label=label)
+        panel.set(title=case, aspect="equal")
+        panel.legend(fontsize="x-small", loc="upper right")
+    figure.savefig(path, dpi=90)
+    plt.close(figure)
+    return path
