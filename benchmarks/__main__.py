@@ -12,7 +12,7 @@ BENCHMARKS = {
     "kdd": "half a million rows of kddcup99: time, memory and accuracy",
     "peers": "MarginClassifier beside other kernel machines: time, memory, error, Pareto fronts",
     "mmda": "tables and figures of the MMDA and MMDA-CVM papers, growth, peers, permuted labels",
-    "maximin": "tables and figures of the Maxi-Min paper, many classes, clusters, a streamed million",
+    "maximin": "tables and figures of the Maxi-Min paper, many classes, clusters of them, a stream",
     "slmc": "tables and example of the SLMC paper, training time, MNIST with few vectors, growth",
     "span": "the span fit: over its floor, growth with the rows, cross-validation, features",
 }

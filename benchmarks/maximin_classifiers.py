@@ -15,7 +15,7 @@ from benchmarks.mmda_classifiers import percent
 NEIGHBOURS = (1, 3, 5, 7, 9)
 # Weight of the common covariance in that of a class, by held-out drawings of Omniglot's 242
 # classes: 15 drawings tell little of a covariance of their own.
-REGULARISATION = 0.9
+REGULARISATION = 0.6
 # Share of the largest eigenvalue below which a variance is rounding.
 ROUNDING = 1e-12
 

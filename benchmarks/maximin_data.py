@@ -158,7 +158,7 @@ class Source:
     n_features: int
     n_rows: int
     block: int = 10_000
-    spread: float = 3.0
+    spread: float = 0.6
     seed: int = SEED
 
     @property

@@ -111,10 +111,9 @@ def tables_1(records: list[Record]) -> list[Table]:
         "says *standardised*: only PCA, LPP, LFDA and shrinkage depend on the units of the "
         f"columns, and {AUTO} shrinks by default.",
         "At c − 1 dimensions the class means span one space, and MaxiMinDA, LDA and aPAC all find "
-        "it (shrinkage aside). They differ by a rotation of it, with which Euclidean distances stay "
-        "the same, so that their differences here come from ties between rows. On *tae*, 151 "
-        "rows of which 45 repeat another, no method comes near the paper's 96 %; its figures "
-        "cannot be of rows that were held out.",
+        "it (shrinkage aside). They differ by a rotation, which leaves distances as they are, so "
+        "that their accuracies differ where rows tie only. *tae* has 151 rows, of which 45 repeat "
+        "another; no method comes near the paper's 96 % on rows that are held out.",
     ]
     smallest = "The smallest squared Mahalanobis distance of two class means in the projection of "
     smallest += "all training rows, with the within-class covariance as it is."

@@ -25,9 +25,10 @@ class Certificate:
     eps : float or None
         Every point lies within (1 + eps) times the radius of the smallest enclosing ball; the
         worst over the problems. None where no ball is involved.
-    scope : {"full", "span", "sample"}
+    scope : {"full", "span", "cells", "sample"}
         The problem that primal and dual speak of: all rows, the best machine inside the span of
-        the vectors, or (while fitting, or after a second interrupt) a random sample of the rows.
+        the vectors, the best machines of all cells, or (while fitting, or after a second
+        interrupt) a random sample of the rows.
     n_vectors : int
         Expansion vectors of the machine.
     n_iter : int

@@ -39,8 +39,10 @@ Matrix = NDArray[np.float64]
 
 # Pairs that join at a time, for each class, and at the least.
 _JOIN, _LEAST = 1, 64
-# Weight of a proximal step, where the diagonal of G is one, and steps at the most.
+# Weight of a proximal step, where the diagonal of G is one, and steps at the most; with an upper
+# bound, the weight at first and at the most, and rounds that a step may take.
 _PROXIMAL, _MOST_STEPS = 1e-5, 100
+_BOXED, _HEAVIEST, _ROUNDS = 0.1, 100.0, 40
 # How exactly the program of some pairs is solved: its constraints are of order one.
 _KKT = 1e-10
 # The gap that rounding may leave.
@@ -174,7 +176,9 @@ class PairProgram:
         Q = (apart.T * alpha) @ apart
         values, vectors = np.linalg.eigh(Q)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        worst = self.classes.closest(self.classes.means @ root / np.sqrt(self.unit), self.batch)
+        # Pairs that are known and pay for their errors must not hide others.
+        count = self.batch + len(pairs.first)
+        worst = self.classes.closest(self.classes.means @ root / np.sqrt(self.unit), count)
         primal, dual = self._bounds(Q, alpha, C, worst, root)
         return ProgramState(
             pairs,
@@ -212,23 +216,36 @@ class PairProgram:
 def _maximised(G: Matrix, upper: Vector | None, start: Vector | None) -> Vector:
     """Return α that maximises Σα − ½αᵀGα within its bounds.
 
-    There are more pairs than dimensions of Q, and G is singular: every step adds δ/2 ‖β − β'‖², β'
+    There are more pairs than dimensions of Q, and G is singular: every step adds w/2 ‖β − β'‖², β'
     where the step starts. The steps end at a solution, and an exact method takes each. β is α in
     units that make the diagonal one: the closest pairs, whose α is the largest, have the smallest.
     """
     size = np.sqrt(np.diagonal(G))
-    matrix = G / size / size[:, None]
-    matrix[np.diag_indices(len(G))] += _PROXIMAL
+    scaled = G / size / size[:, None]
     top = np.full(len(G), np.inf) if upper is None else upper
     bound = None if upper is None else upper * size
     # What rounding leaves of residuals cannot be asked for.
     tol = max(0.1 * _KKT / float(size.max()), 1e-15 / float(size.min()))
-    beta = np.zeros(len(G)) if start is None else start * size
+    alpha = np.zeros(len(G)) if start is None else start
+    beta = alpha * size
     first = None if start is None else beta
+    # Two bounds confuse the exact method unless the weight is large, or it starts near the answer.
+    weight, rounds = (_PROXIMAL, None) if upper is None else (_BOXED, _ROUNDS)
     for _ in range(_MOST_STEPS):
-        linear = 1.0 / size + _PROXIMAL * beta
-        beta = first = solve_nonnegative(matrix, linear, upper=bound, start=first, tol=tol).x
-        alpha = np.minimum(beta / size, top)
+        matrix = scaled + weight * np.eye(len(G))
+        linear = 1.0 / size + weight * beta
+        solved = solve_nonnegative(
+            matrix, linear, upper=bound, start=first, tol=tol, max_rounds=rounds
+        )
+        if rounds is not None and solved.residual > 10.0 * tol:
+            if weight >= _HEAVIEST:
+                rounds = None
+            weight = min(30.0 * weight, _HEAVIEST)
+            continue
+        beta = first = solved.x
+        weight = max(0.1 * weight, _PROXIMAL)
+        # Exactly at the bound, whatever rounding makes of the units.
+        alpha = np.where(beta < top * size, beta / size, top)
         residual = 1.0 - G @ alpha
         wrong = np.where(alpha < top, np.maximum(residual, 0.0), 0.0)
         wrong = np.maximum(wrong, np.where(alpha > 0, -residual, 0.0))

@@ -1,4 +1,4 @@
-"""The classifier to reach for: an exact machine on few rows, a span fit on many."""
+"""The classifier to reach for: exact on few rows, a span fit on many, cells where it pays."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin.balls import MinimumBall, Points
+from widemargin.cells import CellMachines, Partition
 from widemargin.loop import Limits, Result, run
-from widemargin.parameters import check_choice, check_count
+from widemargin.parameters import check_choice, check_count, check_not_negative
 from widemargin.progress import Report
 from widemargin.qp import solve_margin_dual
 from widemargin.rows import parse_memory
@@ -24,10 +28,15 @@ from widemargin.span import (
 )
 from widemargin.span.basis import kernel_matrix
 from widemargin.svm.ball import BallClassifier
+from widemargin.svm.cell_machine import CellMachine
+from widemargin.svm.in_cells import InCells, cut_by_size, given_partition
+from widemargin.threads import n_threads, single_threaded_blas
 
 # Distinct rows up to which "auto" is the exact machine, in any case or if few of them support it,
 # as long as their kernel matrix fits; and how much work a factorisation of the support may be.
 _EXACT_ROWS, _MOST_EXACT_ROWS, _EXACT_WORK = 5000, 10_000, 2e10
+# Rows of a cell.
+_CELL_ROWS = 300
 # Rows of the two samples that tell how the support grows.
 _PROBE = 250, 500
 
@@ -57,10 +66,20 @@ class MarginClassifier(BallClassifier):
         Constant of "poly", "normalized_poly" and "sigmoid".
     kernel_params : dict, default=None
         Passed to a callable kernel.
-    engine : {"auto", "exact", "span"}, default="auto"
-        The exact machine, found by a core set; the span fit; or, for "auto", the former for up to
-        5,000 different rows (10,000 if few of them will be support vectors) and the latter beyond.
-        `engine_` tells which one it was.
+    engine : {"auto", "exact", "span", "cells"}, default="auto"
+        The exact machine, found by a core set; the span fit; a machine for each cell of a
+        partition; or, for "auto", the first for up to 5,000 different rows (10,000 if few of them
+        will be support vectors) and one of the others beyond, whichever does better on held-out
+        rows of a sample. `engine_` tells which one it was.
+    cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
+        With ``engine="cells"``: about how many rows a cell has, or the centres of the cells; a row
+        belongs to the nearest centre. "auto" chooses the size on held-out rows.
+    overlap : float, default=0.0
+        Rows from just outside a cell that train its machine too, as a share of its own.
+    blend : float, default=0.0
+        Where rows are nearly as near to another cell, both cells' decision values are averaged: as
+        long as the distance from the second centre exceeds that from the first by less than this
+        share of it.
     vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
         Where the vectors of the span come from: rows that the machine feels (random ones first,
         then rows inside its margin), random rows, centres of k-means, rows by their distance from
@@ -81,7 +100,8 @@ class MarginClassifier(BallClassifier):
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
     warm_start : bool, default=False
-        Start from the previous solution if rows and classes are the same, for a path over `C`.
+        Start from the previous solution if rows and classes are the same, for a path over `C`; not
+        in cells.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -93,7 +113,7 @@ class MarginClassifier(BallClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels.
-    engine_ : {"exact", "span"}
+    engine_ : {"exact", "span", "cells"}
         How the machine was found.
     support_ : ndarray of shape (n_vectors,) or None
         Training rows that are vectors of the machine; None if vectors are not rows.
@@ -102,7 +122,11 @@ class MarginClassifier(BallClassifier):
     dual_coef_ : ndarray of shape (1 or n_classes, n_vectors)
         Coefficient of each vector in each problem.
     intercept_ : ndarray of shape (1 or n_classes,)
-        Bias of each problem.
+        Bias of each problem; of shape (n_cells, 1 or n_classes) in cells.
+    cell_centers_ : ndarray of shape (n_cells, n_features)
+        Centres of the cells, in cells only.
+    cell_offsets_ : ndarray of int of shape (n_cells + 1,)
+        Where the vectors of each cell begin among the vectors, in cells only.
     gamma_ : float
         The kernel width that was used.
     n_iter_ : int
@@ -159,6 +183,9 @@ class MarginClassifier(BallClassifier):
         coef0: float = 0.0,
         kernel_params: dict[str, Any] | None = None,
         engine: str = "auto",
+        cells: Any = "auto",
+        overlap: float = 0.0,
+        blend: float = 0.0,
         vectors: Any = "core",
         max_vectors: int | str = "auto",
         tol: float = 1e-3,
@@ -178,6 +205,9 @@ class MarginClassifier(BallClassifier):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.engine = engine
+        self.cells = cells
+        self.overlap = overlap
+        self.blend = blend
         self.vectors = vectors
         self.max_vectors = max_vectors
         self.tol = tol
@@ -192,7 +222,18 @@ class MarginClassifier(BallClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("engine", self.engine, ("auto", "exact", "span"))
+        check_choice("engine", self.engine, ("auto", "exact", "span", "cells"))
+        check_not_negative("overlap", self.overlap)
+        check_not_negative("blend", self.blend)
+        if isinstance(self.cells, str):
+            check_choice("cells", self.cells, ("auto",))
+        elif np.ndim(self.cells) == 0:
+            check_count("cells", self.cells, least=2)
+        if self.engine == "cells" and self._precomputed():
+            raise ValueError(
+                "engine='cells' cuts the space of the rows, which kernel='precomputed' does not "
+                "tell; give the rows and a kernel by name, or use engine='span'."
+            )
         if isinstance(self.vectors, str):
             as_strategy(self.vectors, 0)
 
@@ -206,11 +247,15 @@ class MarginClassifier(BallClassifier):
         return MinimumBall(self.tol, None, "exact")
 
     def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
-        # Checked here also for the exact engine, which does not use it.
+        # Checked here also for the engines that do not use it.
         strategy = as_strategy(self.vectors, self.n_features_in_)
         limit = None if self.max_vectors == "auto" else int(self.max_vectors)
         earlier = self._earlier_machine(points, limit)
-        self.engine_ = self._choose_engine(points)
+        for name in ("cell_centers_", "cell_offsets_"):
+            self.__dict__.pop(name, None)
+        self.engine_, cells = self._choose_engine(points, threads)
+        if self.engine_ == "cells":
+            return self._fit_cells(points, cells, limit, threads, report)
         if self.engine_ == "exact":
             return self._fit_ball(points, threads, report, limit)
         problems = Problems.of(points.code, points.table, points.weight, self.C, threads)
@@ -221,6 +266,91 @@ class MarginClassifier(BallClassifier):
         vectors = solver.basis.vectors[: len(beta) - 1]
         self._keep_machine(points, vectors.values, vectors.index, beta[:-1], beta[-1])
         return result
+
+    def _fit_cells(
+        self, points: Points, cells: Any, limit: int | None, threads: int, report: Report
+    ) -> Result[Any]:
+        """Fit a machine in each cell, and copy them out."""
+        if np.ndim(cells) == 0:
+            cut = cut_by_size(points, int(cells), self.overlap, threads)
+        else:
+            cut = InCells.cut(points, given_partition(cells, self.n_features_in_), self.overlap)
+        solver = cut.solver(self.tol, self._value_dtype(points), limit, self._whole, threads)
+        result = run(solver, Limits(self.max_iter, self.max_time, patience=self.max_iter), report)
+        self._keep_cells(points, cut, solver.machines(result.state))
+        return result
+
+    def _whole(self, points: Points, limit: int | None) -> CellMachine:
+        """Return the machine of points that are not cut further."""
+        inner = clone(self).set_params(
+            engine=self._whole_engine(points) if limit is None else "span",
+            warm_start=False,
+            max_vectors=limit or "auto",
+            n_jobs=1,
+        )
+        inner.classes_, inner.gamma_ = self.classes_, self.gamma_
+        inner.n_features_in_, inner._earlier_classes = self.n_features_in_, None
+        result = inner._fit_points(points, 1, lambda certificate: False)
+        index = None
+        if inner.support_ is not None:
+            order = np.argsort(points.number)
+            index = order[np.searchsorted(points.number, inner.support_, sorter=order)]
+        return CellMachine(
+            inner._dense_vectors(),
+            index,
+            np.ascontiguousarray(inner.dual_coef_.T),
+            inner.intercept_,
+            result.certificate.primal,
+            result.certificate.dual,
+            result.certificate.n_kernel,
+            result.converged,
+        )
+
+    def _keep_cells(self, points: Points, cut: InCells, machines: list[CellMachine]) -> None:
+        """Set the attributes of the decision function, cell after cell."""
+        self.cell_centers_ = cut.partition.centers
+        sizes = [machine.n_vectors for machine in machines]
+        self.cell_offsets_ = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        rows = [machine.index for machine in machines if machine.index is not None]
+        self.support_ = None
+        if len(rows) == len(machines):
+            self.support_ = points.number[np.concatenate(rows)]
+        vectors = np.concatenate([machine.vectors for machine in machines])
+        stored = points.rows.block(slice(0, 1))
+        self.support_vectors_ = sparse.csr_array(vectors) if sparse.issparse(stored) else vectors
+        coef = np.concatenate([machine.coef for machine in machines])
+        self.dual_coef_ = np.ascontiguousarray(coef.T)
+        self.intercept_ = np.stack([machine.intercept for machine in machines])
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the signed margin of each row, one column a class if there are more than two.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class, or largest for the predicted one.
+        """
+        check_is_fitted(self)
+        if self.engine_ != "cells":
+            return super().decision_function(X)
+        rows = self._rows(self._checked(X))
+        machines = CellMachines(
+            Partition(self.cell_centers_),
+            self._kernel(self.gamma_),
+            self._dense_vectors(),
+            np.ascontiguousarray(self.dual_coef_.T),
+            self.cell_offsets_,
+            self.intercept_,
+            float(self.blend),
+        )
+        with single_threaded_blas():
+            values = machines.decision(rows, n_threads(self.n_jobs))
+        return values[:, 0] if len(self.classes_) == 2 else values
 
     def _span_fit(
         self,
@@ -245,9 +375,17 @@ class MarginClassifier(BallClassifier):
             bounds=bounds,
         )
 
-    def _choose_engine(self, points: Points) -> str:
+    def _choose_engine(self, points: Points, threads: int) -> tuple[str, Any]:
+        """Return the engine, and the size or the centres of its cells."""
+        auto = isinstance(self.cells, str)
+        if self.engine == "cells":
+            return "cells", _CELL_ROWS if auto else self.cells
         if self.engine != "auto":
-            return self.engine
+            return self.engine, None
+        return self._whole_engine(points), None
+
+    def _whole_engine(self, points: Points) -> str:
+        """Return the engine for points that are not cut into cells."""
         n = points.n
         whole = self.max_vectors == "auto" or int(self.max_vectors) >= n
         fits = n <= _MOST_EXACT_ROWS and 8 * n * n <= parse_memory(self.memory)

@@ -1,0 +1,132 @@
+"""All cells, one after another: progress, limits, interrupts, and the sum of what each proves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.certificate import Certificate, relative_gap
+from widemargin.loop import Stop
+from widemargin.threads import ordered_map
+
+IndexArray = NDArray[np.intp]
+
+# Cells between two looks of the loop at the clock.
+_AT_A_TIME = 32
+
+
+class CellFit(Protocol):
+    """What is to be known of the machine of a cell."""
+
+    @property
+    def primal(self) -> float:
+        """Its objective."""
+
+    @property
+    def dual(self) -> float:
+        """A lower bound on it."""
+
+    @property
+    def n_vectors(self) -> int:
+        """Its vectors."""
+
+    @property
+    def n_kernel(self) -> int:
+        """Kernel values that it took."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether its own rule was met."""
+
+
+@dataclass(frozen=True)
+class CellsState:
+    """The machines of the cells until now, in the order of the cells."""
+
+    fits: tuple[Any, ...]
+
+
+class CellsFit:
+    """Solver of all cells, for ``loop.run``; a step is some of them.
+
+    Parameters
+    ----------
+    members : list of ndarray of int
+        Rows of each cell.
+    fit : callable
+        Returns the machine of a cell, a `CellFit`, from its rows.
+    constant : callable
+        Returns a machine at no cost, for cells that the fit did not get to.
+    threads : int
+        Threads; the answer does not depend on it.
+    """
+
+    def __init__(
+        self,
+        members: list[IndexArray],
+        fit: Callable[[IndexArray], Any],
+        constant: Callable[[IndexArray], Any],
+        threads: int,
+    ) -> None:
+        self.members = members
+        self.fit = fit
+        self.constant = constant
+        self.threads = threads
+        # Largest first: the last of them shall not be waited for by all other threads.
+        self.order = sorted(range(len(members)), key=lambda c: (-len(members[c]), c))
+
+    def start(self) -> CellsState:
+        """Begin with no cell."""
+        return CellsState(())
+
+    def step(self, state: CellsState) -> CellsState:
+        """Fit the machines of some more cells."""
+        first = len(state.fits)
+        some = [self.members[c] for c in self.order[first : first + _AT_A_TIME]]
+        return replace(state, fits=state.fits + tuple(ordered_map(self.fit, some, self.threads)))
+
+    def finish(self, state: CellsState) -> CellsState:
+        """Put a constant into the cells that were not reached."""
+        rest = self.order[len(state.fits) :]
+        return CellsState(state.fits + tuple(self.constant(self.members[c]) for c in rest))
+
+    def machines(self, state: CellsState) -> list[Any]:
+        """Return the machines in the order of the cells."""
+        place = np.argsort(self.order)
+        return [state.fits[k] for k in place]
+
+    def certificate(self, state: CellsState) -> Certificate:
+        """Return the sums over the cells; those that are missing count as nothing proved."""
+        primal = sum(fit.primal for fit in state.fits)
+        dual = sum(fit.dual for fit in state.fits)
+        done = len(state.fits) == len(self.members)
+        return Certificate(
+            primal=primal,
+            dual=dual,
+            gap=relative_gap(primal, dual) if done else 1.0,
+            eps=None,
+            scope="cells",
+            n_vectors=sum(fit.n_vectors for fit in state.fits),
+            n_iter=0,
+            n_passes=2,
+            n_kernel=sum(fit.n_kernel for fit in state.fits),
+            seconds=0.0,
+            stopped="",
+        )
+
+    def stopped(self, state: CellsState) -> Stop | None:
+        """Return what all cells came to, the worst one by name."""
+        if len(state.fits) < len(self.members):
+            return None
+        # Constants are what they are, and little is proved of them.
+        gaps = [relative_gap(f.primal, f.dual) if f.n_vectors else 0.0 for f in state.fits]
+        worst = int(np.argmax(gaps))
+        reason = (
+            f"{len(gaps):,} cells of up to {len(self.members[self.order[0]]):,} rows, the largest "
+            f"gap {gaps[worst]:.1e} in cell {self.order[worst]}"
+        )
+        return Stop(reason, all(fit.converged for fit in state.fits))

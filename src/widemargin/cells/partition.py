@@ -1,0 +1,175 @@
+"""Cells of about the same size: nearest centres, found by k-means on a sample.
+
+Rows come in the order of a hash of their content, so that the first ones are a sample, and as many
+of these are random centres to start from: the partition depends on the rows alone. After Lloyd's
+iterations, centres of cells that are too large on the sample get company (rows of the cell), and
+centres of tiny cells go; the iterations then settle what has changed. One pass assigns all rows.
+Distances are computed in float32 about the mean of the centres, which costs no digits that matter
+for which centre is nearest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from widemargin.rows.base import BlockRows
+from widemargin.threads import ordered_map
+
+Matrix = NDArray[Any]
+Cells = NDArray[np.intp]
+
+# Rows of the sample for each cell; iterations, and rounds of them after cells were split or went.
+_SAMPLE_PER_CELL, _ITERATIONS, _ROUNDS = 40, 5, 3
+# A cell is too large, or tiny, at this many times the mean size.
+_TOO_LARGE, _TINY = 2.0, 0.125
+# Rows of the sample that are looked at together: fixed, so that threads do not change the sums.
+_CHUNK = 2048
+
+
+@dataclass(frozen=True)
+class Near:
+    """The nearest centres of rows.
+
+    Attributes
+    ----------
+    cell : ndarray of int of shape (n, count)
+        Their numbers, the nearest first.
+    distance : ndarray of shape (n, count)
+        Distances from them.
+    """
+
+    cell: Cells
+    distance: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The cells of centres: each holds what is nearer to its centre than to any other.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_cells, n_features)
+        Centres, all different.
+    """
+
+    centers: NDArray[np.float64]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(self.centers)
+
+    def nearest(self, rows: BlockRows, count: int = 1) -> Near:
+        """Return the nearest centres of all rows, fewer than `count` where there are fewer."""
+        count = min(count, self.n_cells)
+        parts = list(rows.scan(_Nearest(*self._frame, count), width=2 * self.n_cells))
+        cell = np.concatenate([cell for cell, _ in parts])
+        return Near(cell, np.sqrt(np.concatenate([square for _, square in parts])))
+
+    @cached_property
+    def _frame(self) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+        """The mean of the centres, and the centres about it."""
+        origin = self.centers.mean(axis=0)
+        return origin, (self.centers - origin).astype(np.float32)
+
+
+def partition_by_kmeans(rows: BlockRows, size: int, threads: int) -> Partition:
+    """Cut rows into cells of about `size` rows.
+
+    Parameters
+    ----------
+    rows : BlockRows
+        Distinct rows, in a random order.
+    size : int
+        Rows of a cell.
+    threads : int
+        Threads; the answer does not depend on it.
+    """
+    n = rows.shape[0]
+    n_cells = max(1, round(n / size))
+    sample = np.asarray(rows.take(np.arange(min(n, _SAMPLE_PER_CELL * n_cells))), dtype=np.float64)
+    if n_cells == 1:
+        return Partition(sample.mean(axis=0)[None])
+    origin = sample.mean(axis=0)
+    # One number for all columns: distances keep their meaning.
+    unit = max(float(np.abs(sample - origin).max()), np.finfo(float).tiny)
+    points = ((sample - origin) / unit).astype(np.float32)
+    centers = np.unique(points[:n_cells], axis=0)
+    for last in range(_ROUNDS, -1, -1):
+        for _ in range(_ITERATIONS):
+            centers, nearest, count = _moved(points, centers, threads)
+        if last == 0:
+            break
+        balanced = _balanced(points, centers, nearest, count)
+        if balanced is None:
+            break
+        centers = balanced
+    return Partition(np.unique(origin + unit * centers.astype(np.float64), axis=0))
+
+
+def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells, Cells]:
+    """Take a step of Lloyd's; return centres, and cells and their sizes before it."""
+    half = 0.5 * np.einsum("ij,ij->i", centers, centers)
+
+    def nearest_of(first: int) -> Cells:
+        scores = points[first : first + _CHUNK] @ centers.T
+        scores -= half
+        return np.asarray(scores.argmax(axis=1), dtype=np.intp)
+
+    nearest = np.concatenate(list(ordered_map(nearest_of, range(0, len(points), _CHUNK), threads)))
+    count = np.bincount(nearest, minlength=len(centers))
+    ones = np.ones(len(points), dtype=np.float32)
+    member = sparse.csr_array(
+        (ones, (nearest, np.arange(len(points)))), shape=(len(centers), len(points))
+    )
+    sums = member @ points
+    filled = count > 0
+    moved = np.where(filled[:, None], sums / np.maximum(count, 1)[:, None], centers)
+    return moved.astype(np.float32), nearest, count
+
+
+def _balanced(points: Matrix, centers: Matrix, nearest: Cells, count: Cells) -> Matrix | None:
+    """Return centres without those of tiny cells and with more for large ones; None if none is."""
+    mean = len(points) / len(centers)
+    tiny, large = count < _TINY * mean, np.flatnonzero(count > _TOO_LARGE * mean)
+    if not tiny.any() and not len(large):
+        return None
+    order = np.argsort(nearest, kind="stable")
+    first = np.searchsorted(nearest[order], np.arange(len(centers) + 1))
+    more = []
+    for cell in large:
+        members = order[first[cell] : first[cell + 1]]
+        # Members in their own random order: as many of them as there should be more cells.
+        more.append(points[members[: int(count[cell] / mean)]])
+    return np.unique(np.concatenate([centers[~tiny], *more]), axis=0)
+
+
+@dataclass(frozen=True)
+class _Nearest:
+    """Visitor: the nearest centres of a block of rows, and the squared distances from them."""
+
+    origin: NDArray[np.float64]
+    centers: NDArray[np.float32]
+    count: int
+
+    def __call__(self, block: Any, where: slice) -> tuple[Cells, NDArray[np.float64]]:
+        dense = block.toarray() if sparse.issparse(block) else block
+        centred = (dense - self.origin).astype(np.float32)
+        square = centred @ self.centers.T
+        square *= -2.0
+        square += np.einsum("ij,ij->i", self.centers, self.centers)
+        if self.count == 1:
+            cell = square.argmin(axis=1)[:, None]
+        else:
+            cell = np.argpartition(square, self.count - 1, axis=1)[:, : self.count]
+            order = np.argsort(np.take_along_axis(square, cell, axis=1), axis=1, kind="stable")
+            cell = np.take_along_axis(cell, order, axis=1)
+        # Near an edge the digits count, and few distances are wanted.
+        apart = centred[:, None, :].astype(np.float64) - self.centers[cell].astype(np.float64)
+        return cell.astype(np.intp), np.einsum("ijk,ijk->ij", apart, apart)

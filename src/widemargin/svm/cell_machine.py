@@ -1,0 +1,139 @@
+"""The machine of one cell: exact on its kernel matrix, a constant where there is one class.
+
+A cell has hundreds of rows. Its kernel matrix costs next to nothing, all classes share it, and the
+dual of each (``qp.margin``) is solved on it directly. In a problem for which all rows of the cell
+are on one side, the answer is a constant, the best bias:
+
+    min over b of ½b² + C S (1 − b)²,     S = Σ s,     b = 2CS / (1 + 2CS),
+
+with the lower bound  ½ S² / ((κ + 1) S² + S/(2C)),  κ the largest k(x, x): that of α ∝ s, for which
+αᵀKα is κ(Σα)² at the most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from widemargin.balls import Points
+from widemargin.kernels.finite import check_finite
+from widemargin.qp import solve_margin_dual
+from widemargin.rows.base import IndexArray
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CellMachine:
+    """The machines of all problems in one cell.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_vectors, n_features)
+        Its vectors.
+    index : ndarray of int of shape (n_vectors,) or None
+        The rows that they are, if they are rows.
+    coef : ndarray of shape (n_vectors, n_problems)
+        Their coefficients.
+    intercept : ndarray of shape (n_problems,)
+        Biases.
+    primal, dual : float
+        Sums over the problems.
+    n_kernel : int
+        Kernel values that it took.
+    converged : bool
+        Whether the gap was reached.
+    """
+
+    vectors: NDArray[Any]
+    index: IndexArray | None
+    coef: Matrix
+    intercept: NDArray[np.float64]
+    primal: float
+    dual: float
+    n_kernel: int
+    converged: bool
+
+    @property
+    def n_vectors(self) -> int:
+        """Number of vectors."""
+        return len(self.vectors)
+
+
+def exact_machine(
+    points: Points, index: IndexArray, X: NDArray[Any], tol: float, dtype: DTypeLike
+) -> CellMachine:
+    """Return the exact machines of a cell.
+
+    Parameters
+    ----------
+    points : Points
+        All rows, and the problems.
+    index : ndarray of int of shape (m,)
+        Rows of the cell.
+    X : ndarray of shape (m, n_features)
+        Their values.
+    tol : float
+        Relative gap.
+    dtype : dtype
+        Precision of the kernel values.
+    """
+    signs = points.table[points.code[index]]
+    mixed = np.flatnonzero(np.abs(signs.sum(axis=0)) < len(index))
+    machine = constant_machine(points, index, X)
+    if not len(mixed):
+        return machine
+    K = np.empty((len(index), len(index)), dtype=dtype)
+    points.kernel.block(X, X, out=K)
+    check_finite(points.kernel, K)
+    ridge = points.ridge[index]
+    beta = np.zeros(signs.shape)
+    intercept = machine.intercept.copy()
+    primal, dual = _constant_bounds(points, index, np.setdiff1d(np.arange(signs.shape[1]), mixed))
+    converged = True
+    for p in mixed:
+        sign = np.ascontiguousarray(signs[:, p])
+        solved = solve_margin_dual(K, sign, ridge, gap=tol)
+        beta[:, p] = sign * solved.alpha
+        intercept[p] = beta[:, p].sum()
+        upper, lower = solved.objectives()
+        primal, dual = primal + upper, dual + lower
+        converged &= upper - lower <= 2.0 * tol * upper
+    used = np.flatnonzero(beta.any(axis=1))
+    return CellMachine(
+        X[used], index[used], beta[used], intercept, primal, dual, len(index) ** 2, bool(converged)
+    )
+
+
+def constant_machine(points: Points, index: IndexArray, X: NDArray[Any]) -> CellMachine:
+    """Return the best constants of a cell, without kernel values; X tells how vectors look."""
+    signs, weight = points.table[points.code[index]], points.weight[index]
+    n_problems = points.n_problems
+    total = float(weight.sum())
+    # ±Σ s where all rows are on one side, and between for cells that the fit did not get to.
+    lean = weight @ signs
+    intercept = 2.0 * points.C * lean / (1.0 + 2.0 * points.C * total)
+    primal, dual = _constant_bounds(points, index, np.arange(n_problems))
+    nothing = np.zeros((0, n_problems))
+    return CellMachine(X[:0], index[:0], nothing, intercept, primal, dual, 0, True)
+
+
+def _constant_bounds(
+    points: Points, index: IndexArray, problems: IndexArray
+) -> tuple[float, float]:
+    """Return the objective of the best constants, and a lower bound; zero for no rows."""
+    if not len(index) or not len(problems):
+        return 0.0, 0.0
+    signs = points.table[points.code[index]][:, problems]
+    weight, C = points.weight[index], points.C
+    total = float(weight.sum())
+    b = 2.0 * C * (weight @ signs) / (1.0 + 2.0 * C * total)
+    slack = np.maximum(0.0, 1.0 - signs * b)
+    primal = 0.5 * float(b @ b) + C * float(weight @ (slack * slack).sum(axis=1))
+    # η is the largest k(x, x) + 1 + ridge.
+    bound = 0.5 * total**2 / (points.eta * total**2 + total / (2.0 * C))
+    one_sided = np.abs(signs.sum(axis=0)) == len(index)
+    return primal, bound * float(one_sided.sum())
