@@ -44,7 +44,7 @@ METHODS = {
     "online-eigen": Method(ONLINE_ROUNDED, OURS, hard("online", "eigen"), paper.ONLINE),
     "lda": Method(LDA, "sklearn.discriminant_analysis.LinearDiscriminantAnalysis", {}, paper.LDA),
     "apac": Method(APAC, PAIRWISE, {}, paper.APAC),
-    "lfda": Method("LFDA", "widemargin.LocalFisherDA", {}, paper.LFDA),
+    "lfda": Method("LFDA", "widemargin.LocalFisherDA", {"shrinkage": None}, paper.LFDA),
     "lpp": Method(
         "LPP", "widemargin.LocalityPreservingProjection", {"supervised": True}, paper.LPP
     ),

@@ -109,7 +109,7 @@ def tables_1(records: list[Record]) -> list[Table]:
         "not say how often it drew folds. The others: their test rows. The number of neighbours is "
         "the best in the table, for every method, as in the paper. Values are raw unless the name "
         "says *standardised*: only PCA, LPP, LFDA and shrinkage depend on the units of the "
-        f"columns, and {AUTO} shrinks by default.",
+        f"columns, and {AUTO} alone shrinks, as is its default.",
         "At c − 1 dimensions the class means span one space, and MaxiMinDA, LDA and aPAC all find "
         "it (shrinkage aside). They differ by a rotation, which leaves distances as they are, so "
         "that their accuracies differ where rows tie only. *tae* has 151 rows, of which 45 repeat "

@@ -1287,7 +1287,7 @@ def test_the_stream_of_maximin_is_the_batch():
 
 def test_the_direction_of_the_smallest_distance_is_oblique(tmp_path):
     records = []
-    for one in maximin_figure2.plan(True)[-8:]:
+    for one in maximin_figure2.plan(True)[-9:]:
         spec = dataclasses.asdict(one) | {"threads": 1}
         found = child.plain(maximin_figure2.measure(spec, None, lambda _: None))
         records.append(spec | {"status": "ok"} | found)

@@ -573,6 +573,29 @@ def test_more_starts_never_make_it_worse_and_none_is_better_than_the_answer(shar
         assert solver.stopped(state).converged
 
 
+def test_a_small_gain_counts_only_where_a_start_has_it_already(monkeypatch):
+    means = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
+    classes = _classes(means)
+
+    def turned(angle):
+        return np.array([[np.cos(angle)], [np.sin(angle)]])
+
+    best = turned(0.4)
+    for start, searched, accepted in ((0.4 + 1e-6, 0.4 + 1e-6, True), (0.3, 0.4 + 1e-6, False)):
+        monkeypatch.setattr(
+            "widemargin.discriminant.refine.pushed_apart",
+            lambda classes, V, *args, searched=searched, **kwargs: (
+                best if V is best else turned(searched)
+            ),
+        )
+        solver = Refine(classes, [best, turned(start)], np.inf, np.inf)
+        one = solver.step(solver.start())
+        two = solver.step(one)
+        gain = smallest_distance(means, turned(searched)) / one.value - 1
+        assert 0 < gain < 1e-4
+        assert (two.value > one.value) is accepted
+
+
 def test_a_share_of_the_distance_gives_as_many_directions_as_it_takes():
     for seed in (0, 1, 3):
         _, means = _means(seed, 10, 8)

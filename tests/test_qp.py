@@ -176,6 +176,43 @@ def test_active_set_agrees_with_nnls_from_any_start():
             assert result.x.min() >= 0.0
 
 
+def test_active_set_agrees_with_bounded_least_squares_on_boxes_from_any_start():
+    for seed in range(N_PROBLEMS):
+        rng, H, a = random_program(seed, ridge=0.1)
+        n = len(a)
+        upper = rng.uniform(0.01, 0.5, n)
+        upper[rng.random(n) < 0.3] = np.inf
+        oracle = box_oracle(H, a, 0.0, upper)
+        starts = {**starts_of(rng, oracle), "all at the top": np.full(n, 9.0), "there": oracle}
+        for name, start in starts.items():
+            result = solve_nonnegative(H, a, upper=upper, start=start)
+            np.testing.assert_allclose(result.x, oracle, atol=1e-7, err_msg=name)
+            true = kkt_violation(H, a, result.x, 0.0, upper)
+            assert result.residual == pytest.approx(true, abs=1e-12)
+            assert result.residual <= 1e-8, (seed, name)
+            assert (result.x >= 0.0).all()
+            assert (result.x <= upper).all()
+        assert (oracle >= upper).any() or seed % 10 or n < 5
+
+
+def test_active_set_with_bounds_out_of_reach_is_that_without():
+    for seed in range(20):
+        _, H, a = random_program(seed)
+        free = solve_nonnegative(H, a)
+        for upper in (np.full(len(a), np.inf), np.full(len(a), 2.0 * free.x.max() + 1.0)):
+            np.testing.assert_allclose(solve_nonnegative(H, a, upper=upper).x, free.x, atol=1e-12)
+
+
+def test_active_set_knows_its_place_in_the_box_when_it_starts_there():
+    for seed in range(20):
+        rng, H, a = random_program(seed)
+        upper = rng.uniform(0.05, 0.3, len(a))
+        optimum = solve_nonnegative(H, a, upper=upper)
+        again = solve_nonnegative(H, a, upper=upper, start=optimum.x)
+        assert again.n_rounds == 1
+        np.testing.assert_allclose(again.x, optimum.x, atol=1e-12)
+
+
 def test_active_set_agrees_with_the_reference_dual():
     for seed in range(N_PROBLEMS):
         K, y, C, weight = random_margin_problem(seed, C=10.0 ** (seed % 7 - 3))

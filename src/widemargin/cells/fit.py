@@ -31,6 +31,10 @@ class CellFit(Protocol):
         """A lower bound on it."""
 
     @property
+    def gap(self) -> float:
+        """The largest relative gap of what was optimised."""
+
+    @property
     def n_vectors(self) -> int:
         """Its vectors."""
 
@@ -122,8 +126,7 @@ class CellsFit:
         """Return what all cells came to, the worst one by name."""
         if len(state.fits) < len(self.members):
             return None
-        # Constants are what they are, and little is proved of them.
-        gaps = [relative_gap(f.primal, f.dual) if f.n_vectors else 0.0 for f in state.fits]
+        gaps = [fit.gap for fit in state.fits]
         worst = int(np.argmax(gaps))
         reason = (
             f"{len(gaps):,} cells of up to {len(self.members[self.order[0]]):,} rows, the largest "

@@ -25,7 +25,7 @@ Matrix = NDArray[Any]
 Cells = NDArray[np.intp]
 
 # Rows of the sample for each cell; iterations, and rounds of them after cells were split or went.
-_SAMPLE_PER_CELL, _ITERATIONS, _ROUNDS = 40, 5, 3
+_SAMPLE_PER_CELL, _ITERATIONS, _ROUNDS = 20, 3, 2
 # A cell is too large, or tiny, at this many times the mean size.
 _TOO_LARGE, _TINY = 2.0, 0.125
 # Rows of the sample that are looked at together: fixed, so that threads do not change the sums.

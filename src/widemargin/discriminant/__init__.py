@@ -10,7 +10,9 @@ knows of the rows, ``whitening`` the space it works in, ``pairs`` its pairs of c
 itself, ``relaxation`` bounds it, and ``sharpness`` chooses what is to be chosen.
 
 ``pairwise_accuracy``, ``kernel_fisher``, ``local_fisher`` and ``locality_preserving`` are the
-discriminants it is measured against; ``projection`` is what all of these share.
+discriminants it is measured against; ``projection`` is what all of these share. ``neighbours``,
+``local_scatter`` and ``neighbour_graph`` are what the last two know of near rows, and
+``eigenproblem`` solves theirs.
 """
 
 from widemargin.discriminant.kernel_fisher import KernelFisherDA

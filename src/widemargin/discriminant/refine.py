@@ -46,6 +46,8 @@ _GENTLE = 0.1, 0.3, 1.0
 _SHARPER, _SHARP, _SHARE = 4.0, 1e4, 0.01
 # Steps of a search, and pairs of steps and gradients that it remembers.
 _STEPS, _MEMORY = 300, 10
+# The same product for a search that shall not leave its start.
+_STAY = 30.0
 # How much farther a start must bring the closest pair to be called better.
 _BETTER = 1e-4
 
@@ -120,6 +122,11 @@ class Refine:
         at_start = self._value(plain)
         if at_start > value:
             W, value = plain, at_start
+            if np.isinf(self.sharpness):
+                sharp = _STAY * BHATTACHARYYA / at_start
+                near = pushed_apart(self.classes, V, np.inf, softest=sharp, tol=self.tol)
+                if self._value(near) > value:
+                    W, value = near, self._value(near)
         number = state.number + 1
         # What another start gains must be worth it: equal optima would depend on rounding. But no
         # start is better than the answer.
@@ -203,7 +210,8 @@ def pushed_apart(
         W = softened(classes, W, np.array([s / BHATTACHARYYA]), np.ones(1), tol)
     if not np.isinf(sharpness):
         return W
-    rates, shares = np.array([_GENTLE[-1], _GENTLE[-1]]) / BHATTACHARYYA, np.array([1.0, _SHARE])
+    rates = np.array([max(softest, _GENTLE[-1]), _GENTLE[-1]]) / BHATTACHARYYA
+    shares = np.array([1.0, _SHARE])
     while True:
         least = float(classes.closest(classes.means @ W, 1).distance[0])
         if rates[0] * least >= _SHARP or not np.isfinite(rates[0] * _SHARPER * least):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.balls import Points
+from widemargin.certificate import relative_gap
 from widemargin.kernels.finite import check_finite
 from widemargin.qp import solve_margin_dual
 from widemargin.rows.base import IndexArray
@@ -42,6 +43,8 @@ class CellMachine:
         Biases.
     primal, dual : float
         Sums over the problems.
+    gap : float
+        The largest relative gap of a problem with rows on both sides.
     n_kernel : int
         Kernel values that it took.
     converged : bool
@@ -54,6 +57,7 @@ class CellMachine:
     intercept: NDArray[np.float64]
     primal: float
     dual: float
+    gap: float
     n_kernel: int
     converged: bool
 
@@ -93,7 +97,7 @@ def exact_machine(
     beta = np.zeros(signs.shape)
     intercept = machine.intercept.copy()
     primal, dual = _constant_bounds(points, index, np.setdiff1d(np.arange(signs.shape[1]), mixed))
-    converged = True
+    worst = 0.0
     for p in mixed:
         sign = np.ascontiguousarray(signs[:, p])
         solved = solve_margin_dual(K, sign, ridge, gap=tol)
@@ -101,10 +105,18 @@ def exact_machine(
         intercept[p] = beta[:, p].sum()
         upper, lower = solved.objectives()
         primal, dual = primal + upper, dual + lower
-        converged &= upper - lower <= 2.0 * tol * upper
+        worst = max(worst, relative_gap(upper, lower))
     used = np.flatnonzero(beta.any(axis=1))
     return CellMachine(
-        X[used], index[used], beta[used], intercept, primal, dual, len(index) ** 2, bool(converged)
+        X[used],
+        index[used],
+        beta[used],
+        intercept,
+        primal,
+        dual,
+        worst,
+        len(index) ** 2,
+        worst <= 2.0 * tol,
     )
 
 
@@ -118,7 +130,7 @@ def constant_machine(points: Points, index: IndexArray, X: NDArray[Any]) -> Cell
     intercept = 2.0 * points.C * lean / (1.0 + 2.0 * points.C * total)
     primal, dual = _constant_bounds(points, index, np.arange(n_problems))
     nothing = np.zeros((0, n_problems))
-    return CellMachine(X[:0], index[:0], nothing, intercept, primal, dual, 0, True)
+    return CellMachine(X[:0], index[:0], nothing, intercept, primal, dual, 0.0, 0, True)
 
 
 def _constant_bounds(

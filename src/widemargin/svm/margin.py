@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,15 @@ from widemargin.span import (
 from widemargin.span.basis import kernel_matrix
 from widemargin.svm.ball import BallClassifier
 from widemargin.svm.cell_machine import CellMachine
+from widemargin.svm.engines import SIZES, Trial, cells_or_span, size_of_cells
 from widemargin.svm.in_cells import InCells, cut_by_size, given_partition
 from widemargin.threads import n_threads, single_threaded_blas
 
 # Distinct rows up to which "auto" is the exact machine, in any case or if few of them support it,
 # as long as their kernel matrix fits; and how much work a factorisation of the support may be.
 _EXACT_ROWS, _MOST_EXACT_ROWS, _EXACT_WORK = 5000, 10_000, 2e10
-# Rows of a cell.
-_CELL_ROWS = 300
+# Distinct rows from which "auto" asks whether cells are better, and the gap of that trial.
+_LEAST_CUT_ROWS, _TRIAL_TOL = 12_000, 1e-2
 # Rows of the two samples that tell how the support grows.
 _PROBE = 250, 500
 
@@ -74,9 +76,9 @@ class MarginClassifier(BallClassifier):
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
         With ``engine="cells"``: about how many rows a cell has, or the centres of the cells; a row
         belongs to the nearest centre. "auto" chooses the size on held-out rows.
-    overlap : float, default=0.0
+    overlap : float, default=0.3
         Rows from just outside a cell that train its machine too, as a share of its own.
-    blend : float, default=0.0
+    blend : float, default=0.2
         Where rows are nearly as near to another cell, both cells' decision values are averaged: as
         long as the distance from the second centre exceeds that from the first by less than this
         share of it.
@@ -184,8 +186,8 @@ class MarginClassifier(BallClassifier):
         kernel_params: dict[str, Any] | None = None,
         engine: str = "auto",
         cells: Any = "auto",
-        overlap: float = 0.0,
-        blend: float = 0.0,
+        overlap: float = 0.3,
+        blend: float = 0.2,
         vectors: Any = "core",
         max_vectors: int | str = "auto",
         tol: float = 1e-3,
@@ -253,11 +255,28 @@ class MarginClassifier(BallClassifier):
         earlier = self._earlier_machine(points, limit)
         for name in ("cell_centers_", "cell_offsets_"):
             self.__dict__.pop(name, None)
-        self.engine_, cells = self._choose_engine(points, threads)
+        self.engine_, cells, why = self._choose_engine(points, threads)
         if self.engine_ == "cells":
-            return self._fit_cells(points, cells, limit, threads, report)
-        if self.engine_ == "exact":
-            return self._fit_ball(points, threads, report, limit)
+            result = self._fit_cells(points, cells, limit, threads, report)
+        elif self.engine_ == "exact":
+            result = self._fit_ball(points, threads, report, limit)
+        else:
+            result = self._fit_span(points, strategy, limit, earlier, threads, report)
+        if not why:
+            return result
+        stopped = f"{result.certificate.stopped} (engine: {why})"
+        return replace(result, certificate=replace(result.certificate, stopped=stopped))
+
+    def _fit_span(
+        self,
+        points: Points,
+        strategy: Strategy,
+        limit: int | None,
+        earlier: Earlier | None,
+        threads: int,
+        report: Report,
+    ) -> Result[Any]:
+        """Find the machine in a span, and copy it out."""
         problems = Problems.of(points.code, points.table, points.weight, self.C, threads)
         solver = self._span_fit(points, problems, strategy, limit, earlier)
         result = run(solver, Limits(self.max_iter, self.max_time), report)
@@ -302,6 +321,7 @@ class MarginClassifier(BallClassifier):
             inner.intercept_,
             result.certificate.primal,
             result.certificate.dual,
+            result.certificate.gap,
             result.certificate.n_kernel,
             result.converged,
         )
@@ -375,14 +395,30 @@ class MarginClassifier(BallClassifier):
             bounds=bounds,
         )
 
-    def _choose_engine(self, points: Points, threads: int) -> tuple[str, Any]:
-        """Return the engine, and the size or the centres of its cells."""
+    def _choose_engine(self, points: Points, threads: int) -> tuple[str, Any, str]:
+        """Return the engine, the size or the centres of its cells, and why."""
         auto = isinstance(self.cells, str)
-        if self.engine == "cells":
-            return "cells", _CELL_ROWS if auto else self.cells
-        if self.engine != "auto":
-            return self.engine, None
-        return self._whole_engine(points), None
+        if self.engine == "cells" and not auto:
+            return "cells", self.cells, ""
+        engine = self._whole_engine(points) if self.engine == "auto" else self.engine
+        plain = isinstance(self.vectors, str) and self.max_vectors == "auto"
+        ask = self.engine == "auto" and engine == "span" and plain and not self._precomputed()
+        trial = None
+        if engine == "cells" or (ask and points.n >= _LEAST_CUT_ROWS):
+            trial = Trial.of(points)
+        if trial is None:
+            return engine, SIZES[0], ""
+
+        def cells_accuracy(trial: Trial, size: int) -> float:
+            return trial.of_cells(
+                size, self.overlap, float(self.blend), _TRIAL_TOL, self._whole, threads
+            )
+
+        if engine == "cells":
+            decision = size_of_cells(trial, cells_accuracy)
+        else:
+            decision = cells_or_span(trial, self._whole, cells_accuracy)
+        return decision.engine, decision.size if auto else self.cells, decision.reason
 
     def _whole_engine(self, points: Points) -> str:
         """Return the engine for points that are not cut into cells."""
