@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from widemargin.certificate import Certificate, relative_gap
 from widemargin.loop import Stop
 from widemargin.threads import ordered_map
-
-IndexArray = NDArray[np.intp]
 
 # Cells between two looks of the loop at the clock.
 _AT_A_TIME = 32
@@ -59,10 +56,10 @@ class CellsFit:
 
     Parameters
     ----------
-    members : list of ndarray of int
+    sizes : list of int
         Rows of each cell.
     fit : callable
-        Returns the machine of a cell, a `CellFit`, from its rows.
+        Returns the machine of a cell, a `CellFit`, from its number.
     constant : callable
         Returns a machine at no cost, for cells that the fit did not get to.
     threads : int
@@ -71,17 +68,17 @@ class CellsFit:
 
     def __init__(
         self,
-        members: list[IndexArray],
-        fit: Callable[[IndexArray], Any],
-        constant: Callable[[IndexArray], Any],
+        sizes: list[int],
+        fit: Callable[[int], Any],
+        constant: Callable[[int], Any],
         threads: int,
     ) -> None:
-        self.members = members
+        self.sizes = sizes
         self.fit = fit
         self.constant = constant
         self.threads = threads
         # Largest first: the last of them shall not be waited for by all other threads.
-        self.order = sorted(range(len(members)), key=lambda c: (-len(members[c]), c))
+        self.order = sorted(range(len(sizes)), key=lambda c: (-sizes[c], c))
 
     def start(self) -> CellsState:
         """Begin with no cell."""
@@ -90,13 +87,13 @@ class CellsFit:
     def step(self, state: CellsState) -> CellsState:
         """Fit the machines of some more cells."""
         first = len(state.fits)
-        some = [self.members[c] for c in self.order[first : first + _AT_A_TIME]]
+        some = self.order[first : first + _AT_A_TIME]
         return replace(state, fits=state.fits + tuple(ordered_map(self.fit, some, self.threads)))
 
     def finish(self, state: CellsState) -> CellsState:
         """Put a constant into the cells that were not reached."""
         rest = self.order[len(state.fits) :]
-        return CellsState(state.fits + tuple(self.constant(self.members[c]) for c in rest))
+        return CellsState(state.fits + tuple(self.constant(cell) for cell in rest))
 
     def machines(self, state: CellsState) -> list[Any]:
         """Return the machines in the order of the cells."""
@@ -107,7 +104,7 @@ class CellsFit:
         """Return the sums over the cells; those that are missing count as nothing proved."""
         primal = sum(fit.primal for fit in state.fits)
         dual = sum(fit.dual for fit in state.fits)
-        done = len(state.fits) == len(self.members)
+        done = len(state.fits) == len(self.sizes)
         return Certificate(
             primal=primal,
             dual=dual,
@@ -124,12 +121,12 @@ class CellsFit:
 
     def stopped(self, state: CellsState) -> Stop | None:
         """Return what all cells came to, the worst one by name."""
-        if len(state.fits) < len(self.members):
+        if len(state.fits) < len(self.sizes):
             return None
         gaps = [fit.gap for fit in state.fits]
         worst = int(np.argmax(gaps))
         reason = (
-            f"{len(gaps):,} cells of up to {len(self.members[self.order[0]]):,} rows, the largest "
+            f"{len(gaps):,} cells of up to {max(self.sizes):,} rows, the largest "
             f"gap {gaps[worst]:.1e} in cell {self.order[worst]}"
         )
         return Stop(reason, all(fit.converged for fit in state.fits))

@@ -52,11 +52,14 @@ class InCells:
         Cells that all have rows.
     members : list of ndarray of int
         Rows that train in each: its own, and those just outside it that `overlap` asks for.
+    rows_of_cells : list of ndarray of int or None
+        Its own only, where there are others.
     """
 
     points: Points
     partition: Partition
     members: list[IndexArray]
+    rows_of_cells: list[IndexArray] | None = None
 
     @classmethod
     def cut(cls, points: Points, partition: Partition, overlap: float) -> InCells:
@@ -77,14 +80,25 @@ class InCells:
         first = np.searchsorted(own[order], np.arange(partition.n_cells + 1))
         filled = np.flatnonzero(np.diff(first))
         members = [order[first[c] : first[c + 1]] for c in filled]
-        if overlap > 0 and len(filled) > 1:
-            members = _with_neighbours(near, filled, members, overlap)
         if len(filled) < partition.n_cells:
             partition = Partition(partition.centers[filled])
+        if overlap > 0 and len(filled) > 1:
+            wider = _with_neighbours(near, filled, members, overlap)
+            return cls(points, partition, wider, members)
         return cls(points, partition, members)
 
+    def own(self) -> list[IndexArray]:
+        """Return the rows of each cell without those from outside."""
+        return self.rows_of_cells if self.rows_of_cells is not None else self.members
+
     def solver(
-        self, tol: float, dtype: DTypeLike, max_vectors: int | None, whole: Whole, threads: int
+        self,
+        tol: float,
+        dtype: DTypeLike,
+        max_vectors: int | None,
+        whole: Whole,
+        threads: int,
+        own_points: list[Points] | None = None,
     ) -> CellsFit:
         """Return what fits the machines of all cells.
 
@@ -100,11 +114,17 @@ class InCells:
             The machine of a cell that is too large for a matrix, or has to have fewer vectors.
         threads : int
             Threads.
+        own_points : list of Points, default=None
+            The same points for each cell, with a kernel and a C of its own.
         """
-        points = self.points
+        everywhere = self.points
         total = sum(len(index) for index in self.members)
 
-        def fit(index: IndexArray) -> CellMachine:
+        def points_of(cell: int) -> Points:
+            return everywhere if own_points is None else own_points[cell]
+
+        def fit(cell: int) -> CellMachine:
+            points, index = points_of(cell), self.members[cell]
             limit = None
             if max_vectors is not None:
                 limit = max(points.n_problems, int(max_vectors * len(index) / total))
@@ -115,10 +135,11 @@ class InCells:
                     return machine
             return whole_machine(points, index, limit, whole)
 
-        def constant(index: IndexArray) -> CellMachine:
+        def constant(cell: int) -> CellMachine:
+            points, index = points_of(cell), self.members[cell]
             return constant_machine(points, index, points.rows.take(index[:1]))
 
-        return CellsFit(self.members, fit, constant, threads)
+        return CellsFit([len(index) for index in self.members], fit, constant, threads)
 
 
 def whole_machine(

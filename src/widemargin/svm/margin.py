@@ -129,6 +129,8 @@ class MarginClassifier(BallClassifier):
         Centres of the cells, in cells only.
     cell_offsets_ : ndarray of int of shape (n_cells + 1,)
         Where the vectors of each cell begin among the vectors, in cells only.
+    cell_gamma_ : ndarray of shape (n_cells,)
+        Kernel widths of the cells, where `MarginClassifierCV` chose them one by one.
     gamma_ : float
         The kernel width that was used.
     n_iter_ : int
@@ -171,6 +173,8 @@ class MarginClassifier(BallClassifier):
     (100, True)
     """
 
+    # Widths and values of C of the cells, where `MarginClassifierCV` chose them.
+    _cell_params: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     # The exact engine stops by the gap; the papers' rule belongs to the papers' machines.
     stopping = "gap"
     epsilon = 1e-4
@@ -253,7 +257,7 @@ class MarginClassifier(BallClassifier):
         strategy = as_strategy(self.vectors, self.n_features_in_)
         limit = None if self.max_vectors == "auto" else int(self.max_vectors)
         earlier = self._earlier_machine(points, limit)
-        for name in ("cell_centers_", "cell_offsets_"):
+        for name in ("cell_centers_", "cell_offsets_", "cell_gamma_"):
             self.__dict__.pop(name, None)
         self.engine_, cells, why = self._choose_engine(points, threads)
         if self.engine_ == "cells":
@@ -290,14 +294,26 @@ class MarginClassifier(BallClassifier):
         self, points: Points, cells: Any, limit: int | None, threads: int, report: Report
     ) -> Result[Any]:
         """Fit a machine in each cell, and copy them out."""
-        if np.ndim(cells) == 0:
-            cut = cut_by_size(points, int(cells), self.overlap, threads)
-        else:
-            cut = InCells.cut(points, given_partition(cells, self.n_features_in_), self.overlap)
-        solver = cut.solver(self.tol, self._value_dtype(points), limit, self._whole, threads)
+        cut = self._cut(points, cells, threads)
+        own = None
+        if self._cell_params is not None:
+            # Chosen by cross-validation for each of the cells, all of which have rows.
+            self.cell_gamma_, Cs = self._cell_params
+            own = [
+                replace(points, kernel=self._kernel(gamma), C=float(C))
+                for gamma, C in zip(self.cell_gamma_, Cs, strict=True)
+            ]
+        dtype = self._value_dtype(points)
+        solver = cut.solver(self.tol, dtype, limit, self._whole, threads, own)
         result = run(solver, Limits(self.max_iter, self.max_time, patience=self.max_iter), report)
         self._keep_cells(points, cut, solver.machines(result.state))
         return result
+
+    def _cut(self, points: Points, cells: Any, threads: int) -> InCells:
+        """Return the points in cells of a size, or with given centres."""
+        if np.ndim(cells) == 0:
+            return cut_by_size(points, int(cells), self.overlap, threads)
+        return InCells.cut(points, given_partition(cells, points.rows.shape[1]), self.overlap)
 
     def _whole(self, points: Points, limit: int | None) -> CellMachine:
         """Return the machine of points that are not cut further."""
@@ -359,9 +375,10 @@ class MarginClassifier(BallClassifier):
         if self.engine_ != "cells":
             return super().decision_function(X)
         rows = self._rows(self._checked(X))
+        widths = getattr(self, "cell_gamma_", None)
         machines = CellMachines(
             Partition(self.cell_centers_),
-            self._kernel(self.gamma_),
+            self._kernel(self.gamma_) if widths is None else [self._kernel(g) for g in widths],
             self._dense_vectors(),
             np.ascontiguousarray(self.dual_coef_.T),
             self.cell_offsets_,

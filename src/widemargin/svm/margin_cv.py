@@ -23,7 +23,9 @@ from widemargin.parameters import check_count, check_gamma, check_positive
 from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
 from widemargin.rows import parse_memory
 from widemargin.span import as_strategy
+from widemargin.svm.engines import SIZES
 from widemargin.svm.folds import Folds, HeldOut, fold_problems
+from widemargin.svm.folds_in_cells import CellChoices, held_out_scores
 from widemargin.svm.margin import MarginClassifier
 from widemargin.threads import n_threads, single_threaded_blas
 
@@ -31,6 +33,8 @@ from widemargin.threads import n_threads, single_threaded_blas
 _SCORES_SHARE = 0.25
 # How near its optimum an objective must be for its machine to be judged.
 _SEARCH_TOL = 1e-3
+# The same in cells, as a gap that is proved.
+_CELLS_TOL = 1e-2
 
 
 class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
@@ -59,8 +63,17 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         Constant of "poly", "normalized_poly" and "sigmoid".
     kernel_params : dict, default=None
         Passed to a callable kernel.
-    engine : {"auto", "exact", "span"}, default="auto"
-        How the best pair is fitted to all rows; the search is always done in a span.
+    engine : {"auto", "exact", "span", "cells"}, default="auto"
+        How the best pair is fitted to all rows. The search is done in cells for "cells", and in a
+        span otherwise.
+    cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
+        With ``engine="cells"``: the size or the centres of the cells; "auto" is 300 rows.
+    overlap : float, default=0.3
+        Rows from just outside a cell that train its machine too, as a share of its own.
+    blend : float, default=0.2
+        How far from an edge two cells' decision values are averaged; not in the search.
+    per_cell : bool, default=False
+        Whether each cell gets the pair that is best for its own rows.
     vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
         Where the vectors of the span come from. They are chosen once for each gamma, from all
         rows.
@@ -147,6 +160,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         coef0: float = 0.0,
         kernel_params: dict[str, Any] | None = None,
         engine: str = "auto",
+        cells: Any = "auto",
+        overlap: float = 0.3,
+        blend: float = 0.2,
+        per_cell: bool = False,
         vectors: Any = "core",
         max_vectors: int | str = "auto",
         tol: float = 1e-3,
@@ -167,6 +184,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.engine = engine
+        self.cells = cells
+        self.overlap = overlap
+        self.blend = blend
+        self.per_cell = per_cell
         self.vectors = vectors
         self.max_vectors = max_vectors
         self.tol = tol
@@ -216,16 +237,24 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         begun = perf_counter()
         scores = np.empty((len(gammas), len(Cs), folds.n))
         seconds = np.empty(len(gammas))
+        in_cells = self.engine == "cells"
+        judged = CellChoices(len(Cs)) if in_cells and self.per_cell else None
         with reporting(self, X.shape[0], self.verbose, X, y) as report:
             for g, gamma in enumerate(gammas):
                 started = perf_counter()
                 machine = self._machine(Cs[0], gamma)
                 machine.max_time = _share(self.max_time, begun, len(gammas) - g + 1)
-                scores[g] = self._search(machine, Cs, folds, X, y, weight, report)
+                if in_cells:
+                    scores[g] = self._search_cells(machine, Cs, folds, X, y, weight, judged)
+                else:
+                    scores[g] = self._search(machine, Cs, folds, X, y, weight, report)
                 seconds[g] = perf_counter() - started
         self._keep_results(Cs, gammas, scores, seconds)
         best = self._machine(**self.best_params_)
         best.max_time = _share(self.max_time, begun, 1)
+        if judged is not None:
+            best.cells = judged.centers
+            best._cell_params = judged.best(Cs)
         best.fit(X, y, sample_weight)
         self.best_estimator_: MarginClassifier = best
         self.classes_ = best.classes_
@@ -330,6 +359,33 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
                     for k in range(folds.n):
                         held = values[:, c, k]
                         scores[place, k] = self._score(machine, points, held, folds, k, y, weight)
+        return scores
+
+    def _search_cells(
+        self,
+        machine: MarginClassifier,
+        Cs: list[float],
+        folds: Folds,
+        X: Any,
+        y: NDArray[Any],
+        weight: NDArray[np.float64],
+        judged: CellChoices | None,
+    ) -> NDArray[np.float64]:
+        """Return the score of every C in every fold, for one kernel width, in cells."""
+        threads = n_threads(self.n_jobs)
+        scores = np.empty((len(Cs), folds.n))
+        with single_threaded_blas():
+            points = machine._points(X, y, weight, threads, folds.kind)
+            cut = machine._cut(
+                points, SIZES[0] if isinstance(self.cells, str) else self.cells, threads
+            )
+            values = held_out_scores(cut, np.array(Cs), folds, _CELLS_TOL, threads)
+            for c in range(len(Cs)):
+                for k in range(folds.n):
+                    held = values[:, c, k]
+                    scores[c, k] = self._score(machine, points, held, folds, k, y, weight)
+            if judged is not None:
+                judged.add(machine.gamma_, cut, values, folds)
         return scores
 
     def _batches(self, Cs: list[float], points: Points, n_folds: int) -> Iterator[list[int]]:
