@@ -68,8 +68,8 @@ class MaxiMinDA(ProjectionEstimator):
     ----------
     n_components : int, float, "auto" or None, default=None
         Number of directions, at most n_classes − 1; None takes as many. A share between 0 and 1
-        takes as few as keep this share of the smallest squared distance between classes in all
-        dimensions; "auto" is 0.9.
+        takes as few as can keep this share of the smallest squared distance between classes in all
+        dimensions (and do keep it with infinite sharpness); "auto" is 0.9.
     sharpness : float or "auto", default="auto"
         0 is the mean distance, ``float("inf")`` the smallest one, and 1 minimises the sum over the
         pairs of Bhattacharyya's bound on their error. "auto" chooses by the accuracy of the nearest

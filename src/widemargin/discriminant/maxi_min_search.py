@@ -94,11 +94,11 @@ class MaxiMinSearch:
             starts, sharpness = [_leading(relaxed.Q, d)], float("inf")
         else:
             starts, sharpness = self._starts(d, relaxed, few), self.sharpness
-        solver = Refine(classes, starts, sharpness, bound, self.tol)
-        # Rounding judges its start as it is; so does LDA, which is the best for the mean.
-        steps = 1 if not self.refine or sharpness == 0.0 else None
-        result = run(solver, Limits(steps, self.max_time, patience=len(starts) + 1), report)
-        converged = steps == 1 or result.converged
+        # Rounding takes its start as it is; so does LDA, which is the best for the mean.
+        search = self.refine and sharpness > 0.0
+        solver = Refine(classes, starts, sharpness, bound, self.tol, search=search)
+        result = run(solver, Limits(None, self.max_time, patience=len(starts) + 1), report)
+        converged = result.converged
         if relaxed is not None:
             converged &= relaxed.converged
         W = _turned(classes, result.state.best)

@@ -89,6 +89,8 @@ class Refine:
         An upper bound on the smallest distance, for the certificate.
     tol : float, default=1e-6
         Relative change of F at which a search ends.
+    search : bool, default=True
+        Whether there is a search, or the first start is taken as it is.
     """
 
     def __init__(
@@ -98,12 +100,15 @@ class Refine:
         sharpness: float,
         bound: float,
         tol: float = 1e-6,
+        *,
+        search: bool = True,
     ) -> None:
         self.classes = classes
         self.starts = starts
         self.sharpness = sharpness
         self.bound = bound
         self.tol = tol
+        self.search = search
 
     def start(self) -> RefineState:
         """Judge the first start as it is."""
@@ -156,6 +161,8 @@ class Refine:
 
     def stopped(self, state: RefineState) -> Stop | None:
         """Return whether all starts are done, or nothing is left to gain."""
+        if not self.search:
+            return Stop("taken as they are, without a search", True)
         if state.number >= len(self.starts):
             return Stop(f"searched from {len(self.starts)} starts", True)
         at_bound = np.isinf(self.sharpness) and state.reached >= self.bound * (1.0 - 1e-6)

@@ -32,12 +32,12 @@ from widemargin.discriminant.stream import Fold, Sample, Stream
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-SHRINKAGES = 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9
+SHRINKAGES = 0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9
 SHARPNESSES = 0.0, 0.1, 0.3, 1.0, 3.0, 10.0, float("inf")
 # Folds, and rows of the sample above which fewer do.
 _FOLDS, _FEWER_FOLDS, _MANY_ROWS = 5, 3, 5000
-# Where shrinkage is chosen: roughly, for there are many values to try.
-_SHARPNESS, _STEPS = 1.0, 20
+# Where shrinkage is chosen: roughly, for there are many values to try; more so for many classes.
+_SHARPNESS, _STEPS, _FEWER_STEPS, _MANY_CLASSES = 1.0, 20, 8, 500
 # How much better something stranger must be: what is as good is chosen softer.
 _BETTER = 1e-9
 
@@ -217,7 +217,8 @@ class _Search:
         """Return the weight of the rows whose nearest mean is their own, after a short search."""
         if self.d:
             rate = np.array([_SHARPNESS / BHATTACHARYYA])
-            self.W = softened(self.classes, self.W, rate, np.ones(1), 1e-4, _STEPS)
+            steps = _FEWER_STEPS if self.classes.n_classes > _MANY_CLASSES else _STEPS
+            self.W = softened(self.classes, self.W, rate, np.ones(1), 1e-4, steps)
         return self._right()
 
     def right(self, sharpness: float) -> float:
