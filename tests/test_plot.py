@@ -153,3 +153,39 @@ def test_vectors_of_a_machine_are_found_and_a_wrong_shape_is_named(ax):
     assert ax.images[0].get_array().shape == (7, 5)
     with pytest.raises(ValueError, match=r"shape=\(2, 2\) has 4 pixels.*6 features"):
         plot.vectors(Machine(), (2, 2), ax=ax)
+
+
+class FourClasses:
+    """A projection of four classes, of which "c" has no rows."""
+
+    classes_ = np.array(["a", "b", "c", "d"])
+    class_means_ = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [np.nan] * 3, [0.0, 3.0, 4.0]])
+
+    def closest_pairs(self, n_pairs):
+        pairs = {
+            "first": np.array(["a", "a", "b"]),
+            "second": np.array(["b", "d", "d"]),
+            "distance": np.array([1.0, 25.0, 26.0]),
+        }
+        return {name: column[:n_pairs] for name, column in pairs.items()}
+
+
+def test_class_means_are_drawn_and_the_closest_pairs_joined(ax):
+    assert plot.classes(FourClasses(), ax=ax, n_pairs=2, features=(0, 2)) is ax
+    np.testing.assert_array_equal(ax.collections[0].get_offsets(), [[0, 0], [1, 0], [0, 4]])
+    assert [text.get_text() for text in ax.texts] == ["a", "b", "d"]
+    joined = [line.get_xydata().tolist() for line in ax.lines]
+    assert joined == [[[0, 0], [1, 0]], [[0, 0], [0, 4]]]
+    assert ax.lines[0].get_alpha() > ax.lines[1].get_alpha()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 1", "feature 3")
+
+
+def test_classes_without_names_and_what_cannot_be_drawn(ax):
+    plot.classes(FourClasses(), ax=ax, names=False)
+    assert not ax.texts and len(ax.lines) == 3
+    flat = FourClasses()
+    flat.class_means_ = flat.class_means_[:, :1]
+    with pytest.raises(ValueError, match="1 feature, and a picture needs two"):
+        plot.classes(flat, ax=ax)
+    with pytest.raises(ValueError, match="ndarray has no class means"):
+        plot.classes(np.ones(3), ax=ax)

@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["projection", "vectors"]
+__all__ = ["classes", "projection", "vectors"]
 
 # Ten colours that stay apart for most kinds of colour vision (M. A. Petroff, 2021), and ten shapes
 # for those where they do not, and for print in grey.
@@ -181,6 +181,89 @@ def vectors(
     ax = _axes(ax)
     ax.imshow(sheet, cmap=cmap)
     ax.set_axis_off()
+    return ax
+
+
+def classes(
+    estimator: Any,
+    *,
+    ax: Axes | None = None,
+    features: tuple[int, int] = (0, 1),
+    n_pairs: int = 10,
+    names: bool = True,
+) -> Axes:
+    """Draw the class means of a projection, with the closest pairs of classes joined.
+
+    Distances are those in all features of the projection, of which the picture shows two: pairs
+    that look close may be apart in another feature, but pairs that are joined are close.
+
+    Parameters
+    ----------
+    estimator : MaxiMinDA
+        A fitted transformer with `class_means_` and `closest_pairs`.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a new figure.
+    features : (int, int), default=(0, 1)
+        The features to draw, from left to right and from bottom to top.
+    n_pairs : int, default=10
+        Pairs to join, at the most; the closer, the darker.
+    names : bool, default=True
+        Whether to write the labels beside the means.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn into.
+
+    Raises
+    ------
+    ImportError
+        If Matplotlib is not installed.
+    ValueError
+        If the projection has fewer than two features, or has no class means.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_digits
+    >>> from widemargin import MaxiMinDA
+    >>> projection = MaxiMinDA(3, sharpness=1.0, random_state=0).fit(*load_digits(return_X_y=True))
+    >>> ax = classes(projection, ax=Figure().subplots(), n_pairs=5)
+    >>> len(ax.lines), len(ax.texts)
+    (5, 10)
+    """
+    if not hasattr(estimator, "class_means_") or not hasattr(estimator, "closest_pairs"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no class means to draw; give a fitted MaxiMinDA."
+        )
+    # Classes without rows have no mean.
+    there = np.isfinite(estimator.class_means_).all(axis=1)
+    means, labels = estimator.class_means_[there], estimator.classes_[there]
+    if means.shape[1] < 2:
+        raise ValueError("The projection has 1 feature, and a picture needs two; fit two or more.")
+    across, up = _columns(features, means.shape[1])
+    pairs = estimator.closest_pairs(n_pairs)
+    ax = _axes(ax)
+    place = {label: k for k, label in enumerate(labels.tolist())}
+    nearest = pairs["distance"][0]
+    for first, second, distance in zip(
+        pairs["first"].tolist(), pairs["second"].tolist(), pairs["distance"], strict=True
+    ):
+        ends = means[[place[first], place[second]]]
+        # The closest is black; at four times its distance a line is a shadow.
+        shade = 1.0 if distance <= 0 else max(0.1, float(np.sqrt(nearest / distance)) ** 2)
+        ax.plot(ends[:, across], ends[:, up], color="black", alpha=shade, linewidth=1.0, zorder=1)
+    ax.scatter(means[:, across], means[:, up], s=24.0, color=_COLORS[0], zorder=2)
+    if names:
+        for label, mean in zip(labels, means, strict=True):
+            ax.annotate(
+                str(label),
+                (mean[across], mean[up]),
+                xytext=(3, 3),
+                textcoords="offset points",
+            )
+    ax.set_xlabel(f"feature {across + 1}")
+    ax.set_ylabel(f"feature {up + 1}")
     return ax
 
 
