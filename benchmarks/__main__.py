@@ -14,6 +14,7 @@ BENCHMARKS = {
     "mmda": "tables and figures of the MMDA and MMDA-CVM papers, growth, peers, permuted labels",
     "maximin": "tables and figures of the Maxi-Min paper, many classes, clusters of them, a stream",
     "slmc": "tables and example of the SLMC paper, training time, MNIST with few vectors, growth",
+    "cells": "cells: beside peers, half a million rows, the engine of auto, growth, edges",
     "span": "the span fit: over its floor, growth with the rows, cross-validation, features",
 }
 

@@ -125,7 +125,7 @@ def divided(spent: float, done: Mapping[str, float]) -> dict[str, float]:
 @contextlib.contextmanager
 def instrumented(watch: Stopwatch) -> Iterator[None]:
     """Every phase of a span fit is counted by the watch."""
-    from widemargin import classifier
+    from widemargin import classifier, estimator
     from widemargin.span import choice, curvature, newton
     from widemargin.span.basis import Basis
     from widemargin.span.descent import Descent
@@ -135,7 +135,7 @@ def instrumented(watch: Stopwatch) -> Iterator[None]:
 
     passes = [(Descent, "_multiply", PRODUCTS), (Descent, "_pull", GRADIENTS)]
     phases = [
-        (classifier, "validate_data", CHECKING),
+        (estimator, "validate_data", CHECKING),
         (classifier.KernelClassifier, "_points", ROWS),
         (Basis, "extended", VECTORS),
         *((each, "draw", VECTORS) for each in vars(choice).values() if draws(each)),

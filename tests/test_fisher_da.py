@@ -488,3 +488,17 @@ def test_a_second_fit_leaves_nothing_of_the_first(way):
     model = clone(WAYS[way]).fit(X[:, :5], y == 1)
     again = model.fit(X, y).transform(X)
     assert_array_equal(again, clone(WAYS[way]).fit(X, y).transform(X))
+
+
+def test_more_columns_than_memory_are_refused_with_a_remedy():
+    X = sparse.random_array((20, 9000), density=0.01, format="csr", rng=0)
+    with pytest.raises(ValueError, match=r"X has 9,000 columns.*kernel='linear'"):
+        PairwiseAccuracyDA().fit(X, np.arange(20) % 3)
+    kept = PairwiseAccuracyDA(kernel="linear", n_vectors=10).fit(X, np.arange(20) % 3)
+    assert kept.transform(X).shape == (20, 2)
+
+
+def test_a_kernel_matrix_that_is_not_symmetric_is_refused():
+    K = np.random.default_rng(0).normal(size=(12, 12))
+    with pytest.raises(ValueError, match="symmetric"):
+        KernelFisherDA(kernel="precomputed", solver="kernel").fit(K, np.arange(12) % 2)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin.balls import Points
 from widemargin.labelled import LabelledEstimator
@@ -52,15 +52,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, LabelledEstimator,
             The fitted classifier.
         """
         self._check_parameters()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype="numeric",
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            ensure_min_samples=2,
-        )
+        X, y = self._validated(X, y, ensure_min_samples=2)
         # What an earlier fit found, before this one overwrites it.
         self._earlier_classes: Any = getattr(self, "classes_", None) if self.warm_start else None
         threads = n_threads(self.n_jobs)

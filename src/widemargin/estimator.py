@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
@@ -54,11 +55,18 @@ class KernelEstimator(BaseEstimator):
             kernel_params=self.kernel_params,
         )
 
+    def _validated(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
+        """Return training rows, and labels if there are any, as scikit-learn's checks leave them.
+
+        `checks` go to scikit-learn's `validate_data`.
+        """
+        return validate_data(
+            self, X, y, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, **checks
+        )
+
     def _checked(self, X: Any) -> Any:
         """Return new rows as a fitted estimator wants them."""
-        return validate_data(
-            self, X, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, reset=False
-        )
+        return self._validated(X, reset=False)
 
     def _rows(self, X: Any) -> BlockRows:
         return as_rows(
@@ -72,6 +80,16 @@ class KernelEstimator(BaseEstimator):
         """Return a generator that `random_state` decides."""
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         return np.random.default_rng(seed)
+
+    def _check_symmetric(self, X: Any) -> None:
+        """Raise if a kernel matrix is not symmetric, as far as its first rows show."""
+        part = X[:1000, :1000]
+        part = part.toarray() if sparse.issparse(part) else np.asarray(part, dtype=np.float64)
+        if not np.abs(part - part.T).max() <= 1e-5 * np.abs(part).max():
+            raise ValueError(
+                "kernel='precomputed' needs a symmetric matrix of kernel values, but X is not; "
+                "pass kernel_function(X, X)."
+            )
 
     def _check_square(self, X: Any) -> None:
         if self._precomputed() and X.shape[0] != X.shape[1]:

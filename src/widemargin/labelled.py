@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
@@ -80,16 +79,6 @@ class LabelledEstimator(KernelEstimator):
             distinct.index,
             place=distinct.place,
         )
-
-    def _check_symmetric(self, X: Any) -> None:
-        """Raise if a kernel matrix is not symmetric, as far as its first rows show."""
-        part = X[:1000, :1000]
-        part = part.toarray() if sparse.issparse(part) else np.asarray(part, dtype=np.float64)
-        if not np.abs(part - part.T).max() <= 1e-5 * np.abs(part).max():
-            raise ValueError(
-                "kernel='precomputed' needs a symmetric matrix of kernel values, but X is not; "
-                "pass kernel_function(X, X)."
-            )
 
     def _encode(self, y: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.intp]:
         """Set the classes and return each row's number among them."""

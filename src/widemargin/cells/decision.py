@@ -24,12 +24,13 @@ from widemargin.cells.partition import Near, Partition
 from widemargin.kernels import Kernel
 from widemargin.machines import Machines
 from widemargin.rows.base import BlockRows
+from widemargin.rows.budget import rows_per_block
 from widemargin.threads import ordered_map
 
 IndexArray = NDArray[np.intp]
 Matrix = NDArray[np.float64]
 
-# Rows that a cell answers at a time.
+# Rows that a cell answers at a time, at the most.
 _AT_A_TIME = 4096
 
 
@@ -83,7 +84,9 @@ class CellMachines:
             )
             return index, share[:, None] * machines(rows.block(index), slice(0))
 
-        for index, part in ordered_map(answer, _by_cell(near, weight), threads):
+        largest = min(int(np.diff(self.offsets).max()), rows.vectors_at_a_time)
+        at_a_time = rows_per_block(rows.memory, 8 * max(1, largest), _AT_A_TIME)
+        for index, part in ordered_map(answer, _by_cell(near, weight, at_a_time), threads):
             values[index] += part
         return values
 
@@ -94,16 +97,18 @@ def blend_weights(near: Near, blend: float) -> Matrix:
     if blend <= 0 or count < 2:
         return np.ones((n, 1))
     first, second = near.distance[:, 0], near.distance[:, 1]
-    width = blend * np.maximum(first, np.finfo(float).tiny)
-    share = np.maximum(0.0, 1.0 - (second - first) / width)
+    least = np.finfo(float).tiny
+    share = np.maximum(0.0, blend * first - (second - first)) / np.maximum(blend * first, least)
     if count > 2:
         third = near.distance[:, 2]
-        share *= (third - second) / np.maximum(third - first, np.finfo(float).tiny)
+        share *= (third - second) / np.maximum(third - first, least)
     return np.stack([1.0 / (1.0 + share), share / (1.0 + share)], axis=1)
 
 
-def _by_cell(near: Near, weight: Matrix) -> Iterator[tuple[int, IndexArray, Matrix]]:
-    """Yield each cell with the rows that it answers, and its weights for them."""
+def _by_cell(
+    near: Near, weight: Matrix, at_a_time: int
+) -> Iterator[tuple[int, IndexArray, Matrix]]:
+    """Yield each cell with some of the rows that it answers, and its weights for them."""
     n, count = weight.shape
     row = np.repeat(np.arange(n), count)
     cell, share = near.cell[:, :count].ravel(), weight.ravel()
@@ -114,6 +119,6 @@ def _by_cell(near: Near, weight: Matrix) -> Iterator[tuple[int, IndexArray, Matr
     # Where another cell begins.
     edges = np.flatnonzero(np.diff(cell, prepend=-1, append=-1))
     for first, last in pairwise(edges):
-        for begin in range(first, last, _AT_A_TIME):
-            part = slice(begin, min(int(last), begin + _AT_A_TIME))
+        for begin in range(first, last, at_a_time):
+            part = slice(begin, min(int(last), begin + at_a_time))
             yield int(cell[first]), row[part], share[part]

@@ -28,6 +28,10 @@ class CellFit(Protocol):
         """A lower bound on it."""
 
     @property
+    def full_dual(self) -> float | None:
+        """A lower bound without the limit to a span, if there is one."""
+
+    @property
     def gap(self) -> float:
         """The largest relative gap of what was optimised."""
 
@@ -104,6 +108,8 @@ class CellsFit:
         """Return the sums over the cells; those that are missing count as nothing proved."""
         primal = sum(fit.primal for fit in state.fits)
         dual = sum(fit.dual for fit in state.fits)
+        spans = any(fit.full_dual is not None for fit in state.fits)
+        full = (fit.dual if fit.full_dual is None else fit.full_dual for fit in state.fits)
         done = len(state.fits) == len(self.sizes)
         return Certificate(
             primal=primal,
@@ -117,6 +123,7 @@ class CellsFit:
             n_kernel=sum(fit.n_kernel for fit in state.fits),
             seconds=0.0,
             stopped="",
+            full_dual=sum(full) if spans else None,
         )
 
     def stopped(self, state: CellsState) -> Stop | None:

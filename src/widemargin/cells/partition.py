@@ -4,8 +4,9 @@ Rows come in the order of a hash of their content, so that the first ones are a 
 of these are random centres to start from: the partition depends on the rows alone. After Lloyd's
 iterations, centres of cells that are too large on the sample get company (rows of the cell), and
 centres of tiny cells go; the iterations then settle what has changed. One pass assigns all rows.
-Distances are computed in float32 about the mean of the centres, which costs no digits that matter
-for which centre is nearest.
+Centres are compared in float32 about their mean, in a unit of their own; rows for which rounding
+may decide which centre is nearest (far from the mean and close together) are looked at again in
+float64.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _SAMPLE_PER_CELL, _ITERATIONS, _ROUNDS = 20, 3, 2
 _TOO_LARGE, _TINY = 2.0, 0.125
 # Rows of the sample that are looked at together: fixed, so that threads do not change the sums.
 _CHUNK = 2048
+# Rows farther out than this many times the farthest centre count as being there: float32 ends.
+_FAR = 1e30
 
 
 @dataclass(frozen=True)
@@ -68,15 +71,19 @@ class Partition:
     def nearest(self, rows: BlockRows, count: int = 1) -> Near:
         """Return the nearest centres of all rows, fewer than `count` where there are fewer."""
         count = min(count, self.n_cells)
-        parts = list(rows.scan(_Nearest(*self._frame, count), width=2 * self.n_cells))
+        # Scores and whether they are close, the row about the mean and about each of its centres.
+        width = 2 * self.n_cells + (2 + count) * rows.shape[1]
+        parts = list(rows.scan(_Nearest(*self._frame, count), width=width))
         cell = np.concatenate([cell for cell, _ in parts])
-        return Near(cell, np.sqrt(np.concatenate([square for _, square in parts])))
+        return Near(cell, np.concatenate([distance for _, distance in parts]))
 
     @cached_property
-    def _frame(self) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-        """The mean of the centres, and the centres about it."""
+    def _frame(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+        """The mean of the centres, a unit, and the centres about the mean in this unit."""
         origin = self.centers.mean(axis=0)
-        return origin, (self.centers - origin).astype(np.float32)
+        apart = self.centers - origin
+        unit = float(np.abs(apart).max()) or 1.0
+        return origin, unit, apart / unit
 
 
 def partition_by_kmeans(rows: BlockRows, size: int, threads: int) -> Partition:
@@ -98,8 +105,8 @@ def partition_by_kmeans(rows: BlockRows, size: int, threads: int) -> Partition:
         return Partition(sample.mean(axis=0)[None])
     origin = sample.mean(axis=0)
     # One number for all columns: distances keep their meaning.
-    unit = max(float(np.abs(sample - origin).max()), np.finfo(float).tiny)
-    points = ((sample - origin) / unit).astype(np.float32)
+    unit = float(np.abs(sample - origin).max()) or 1.0
+    points = (sample - origin) / unit
     centers = np.unique(points[:n_cells], axis=0)
     for last in range(_ROUNDS, -1, -1):
         for _ in range(_ITERATIONS):
@@ -110,28 +117,25 @@ def partition_by_kmeans(rows: BlockRows, size: int, threads: int) -> Partition:
         if balanced is None:
             break
         centers = balanced
-    return Partition(np.unique(origin + unit * centers.astype(np.float64), axis=0))
+    return Partition(np.unique(origin + unit * centers, axis=0))
 
 
 def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells, Cells]:
     """Take a step of Lloyd's; return centres, and cells and their sizes before it."""
-    half = 0.5 * np.einsum("ij,ij->i", centers, centers)
 
     def nearest_of(first: int) -> Cells:
-        scores = points[first : first + _CHUNK] @ centers.T
-        scores -= half
-        return np.asarray(scores.argmax(axis=1), dtype=np.intp)
+        return _nearest_centers(points[first : first + _CHUNK], centers, 1)[:, 0]
 
     nearest = np.concatenate(list(ordered_map(nearest_of, range(0, len(points), _CHUNK), threads)))
     count = np.bincount(nearest, minlength=len(centers))
-    ones = np.ones(len(points), dtype=np.float32)
+    ones = np.ones(len(points))
     member = sparse.csr_array(
         (ones, (nearest, np.arange(len(points)))), shape=(len(centers), len(points))
     )
     sums = member @ points
     filled = count > 0
     moved = np.where(filled[:, None], sums / np.maximum(count, 1)[:, None], centers)
-    return moved.astype(np.float32), nearest, count
+    return moved, nearest, count
 
 
 def _balanced(points: Matrix, centers: Matrix, nearest: Cells, count: Cells) -> Matrix | None:
@@ -150,26 +154,50 @@ def _balanced(points: Matrix, centers: Matrix, nearest: Cells, count: Cells) -> 
     return np.unique(np.concatenate([centers[~tiny], *more]), axis=0)
 
 
+def _nearest_centers(points: Matrix, centers: Matrix, count: int) -> Cells:
+    """Return the `count` nearest centres of each point, in any order."""
+    # x·c − ½‖c‖² is the larger the nearer c is.
+    square = np.einsum("ij,ij->i", centers, centers)
+    scores = points.astype(np.float32) @ centers.astype(np.float32).T
+    scores -= (0.5 * square).astype(np.float32)
+    cell = _largest(scores, count)
+    # What rounding can do to the scores of these centres, and of others that may be as near.
+    norm = np.sqrt(np.einsum("ij,ij->i", points, points))
+    far = np.sqrt(square)
+    reach = np.minimum(far.max(), 2.0 * norm + far[cell].max(axis=1))
+    slack = (2.0 + np.sqrt(points.shape[1])) * np.finfo(np.float32).eps * reach * (norm + reach)
+    least = np.take_along_axis(scores, cell, axis=1).min(axis=1) - slack
+    close = np.count_nonzero(scores >= least.astype(np.float32)[:, None], axis=1) > count
+    if close.any():
+        cell[close] = _largest(points[close] @ centers.T - 0.5 * square, count)
+    return cell
+
+
+def _largest(scores: Matrix, count: int) -> Cells:
+    """Return the places of the `count` largest numbers of each line."""
+    n = scores.shape[1]
+    if count == 1:
+        return np.asarray(scores.argmax(axis=1), dtype=np.intp)[:, None]
+    return np.argpartition(scores, n - count, axis=1)[:, n - count :]
+
+
 @dataclass(frozen=True)
 class _Nearest:
-    """Visitor: the nearest centres of a block of rows, and the squared distances from them."""
+    """Visitor: the nearest centres of a block of rows, and the distances from them."""
 
     origin: NDArray[np.float64]
-    centers: NDArray[np.float32]
+    unit: float
+    centers: NDArray[np.float64]
     count: int
 
     def __call__(self, block: Any, where: slice) -> tuple[Cells, NDArray[np.float64]]:
         dense = block.toarray() if sparse.issparse(block) else block
-        centred = (dense - self.origin).astype(np.float32)
-        square = centred @ self.centers.T
-        square *= -2.0
-        square += np.einsum("ij,ij->i", self.centers, self.centers)
-        if self.count == 1:
-            cell = square.argmin(axis=1)[:, None]
-        else:
-            cell = np.argpartition(square, self.count - 1, axis=1)[:, : self.count]
-            order = np.argsort(np.take_along_axis(square, cell, axis=1), axis=1, kind="stable")
-            cell = np.take_along_axis(cell, order, axis=1)
-        # Near an edge the digits count, and few distances are wanted.
-        apart = centred[:, None, :].astype(np.float64) - self.centers[cell].astype(np.float64)
-        return cell.astype(np.intp), np.einsum("ijk,ijk->ij", apart, apart)
+        with np.errstate(over="ignore"):
+            centred = np.clip((dense - self.origin) / self.unit, -_FAR, _FAR)
+        cell = _nearest_centers(centred, self.centers, self.count)
+        apart = centred[:, None, :] - self.centers[cell]
+        distance = np.sqrt(np.einsum("ijk,ijk->ij", apart, apart))
+        order = np.argsort(distance, axis=1, kind="stable")
+        cell, distance = (np.take_along_axis(each, order, axis=1) for each in (cell, distance))
+        with np.errstate(over="ignore"):
+            return cell, self.unit * distance

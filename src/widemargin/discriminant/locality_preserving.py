@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from widemargin.discriminant.eigenproblem import (
     Eigenvectors,
@@ -230,14 +230,7 @@ class LocalityPreservingProjection(ProjectionEstimator):
         super()._check_parameters()
 
     def _unlabelled(self, X: Any, sample_weight: Any) -> LabelledRows:
-        X = validate_data(
-            self,
-            X,
-            dtype="numeric",
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            ensure_min_samples=2,
-        )
+        X = self._validated(X, ensure_min_samples=2)
         self._check_square(X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from widemargin.balls import Points
 from widemargin.discriminant.codes import given_codes, random_codes
@@ -255,15 +255,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
             The fitted transformer.
         """
         self._check_parameters()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype="numeric",
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            ensure_min_samples=2,
-        )
+        X, y = self._validated(X, y, ensure_min_samples=2)
         threads = n_threads(self.n_jobs)
         with single_threaded_blas():
             points = self._points(X, y, sample_weight, threads)

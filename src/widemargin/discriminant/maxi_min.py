@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from widemargin.certificate import Certificate
 from widemargin.discriminant.maxi_min_search import MaxiMinSearch, Solution, n_directions
@@ -313,15 +313,7 @@ class MaxiMinDA(ProjectionEstimator):
         first = not hasattr(self, "_stream")
         if self._precomputed():
             raise ValueError("kernel='precomputed' does not stream; use fit, or a kernel by name.")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype="numeric",
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            reset=first,
-        )
+        X, y = self._validated(X, y, reset=first)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         known = self.classes_ if not first else np.unique(y if classes is None else classes)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from widemargin.discriminant.scatter import DenseColumns, VisitFeatures
 from widemargin.estimator import KernelEstimator
@@ -25,6 +25,9 @@ from widemargin.threads import single_threaded_blas
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
+# Bytes for matrices of the columns squared that are taken whatever the budget, which is for blocks.
+_ALWAYS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -114,11 +117,10 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
 
         `checks` go to scikit-learn's `validate_data`.
         """
-        checks = {"ensure_min_samples": 2} | checks
-        X, y = validate_data(
-            self, X, y, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, **checks
-        )
+        X, y = self._validated(X, y, **({"ensure_min_samples": 2} | checks))
         self._check_square(X)
+        if self._precomputed():
+            self._check_symmetric(X)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_, code = encoded(y, weight)
@@ -135,7 +137,9 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
     def _fit_span(self, data: LabelledRows) -> VisitFeatures:
         """Fit the map into the span, if there is a kernel, and return the features of a block."""
         self.span_map_ = None
-        if self.kernel is not None:
+        if self.kernel is None:
+            self._check_columns(data.rows.shape[1])
+        else:
             span_map = SpanMap(
                 self.n_vectors,
                 vectors=self.vectors,
@@ -154,6 +158,16 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
             weight[data.index], code[data.index] = data.weight, data.code
             self.span_map_ = span_map.fit(X, code, weight)
         return self._features()
+
+    def _check_columns(self, d: int) -> None:
+        """Raise if matrices of the columns squared do not fit into memory."""
+        needed = 3 * 8 * d * d
+        if needed > max(parse_memory(self.memory), _ALWAYS):
+            raise ValueError(
+                f"X has {d:,} columns, and matrices of that size squared take {needed / 1e6:,.0f} "
+                f"MB; raise memory={self.memory!r}, or use kernel='linear', which works in the "
+                "span of n_vectors vectors."
+            )
 
     def _features(self) -> VisitFeatures:
         """Return what turns a block of rows into features."""

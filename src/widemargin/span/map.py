@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from widemargin.estimator import KernelEstimator
 from widemargin.kernels import Kernel
@@ -146,7 +146,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
             The fitted map.
         """
         self._check_parameters()
-        X = validate_data(self, X, dtype="numeric", accept_sparse="csr", accept_large_sparse=True)
+        X = self._validated(X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least one must count.")

@@ -49,6 +49,10 @@ class CellMachine:
         Kernel values that it took.
     converged : bool
         Whether the gap was reached.
+    full_dual : float or None
+        A lower bound without the limit to a span, if there is one.
+    interrupted : bool
+        Whether it is what there was when a user interrupted.
     """
 
     vectors: NDArray[Any]
@@ -60,6 +64,8 @@ class CellMachine:
     gap: float
     n_kernel: int
     converged: bool
+    full_dual: float | None = None
+    interrupted: bool = False
 
     @property
     def n_vectors(self) -> int:
@@ -91,9 +97,10 @@ def exact_machine(
     if not len(mixed):
         return machine
     K = np.empty((len(index), len(index)), dtype=dtype)
-    points.kernel.block(X, X, out=K)
-    check_finite(points.kernel, K)
-    ridge = points.ridge[index]
+    with np.errstate(over="ignore", invalid="ignore"):
+        points.kernel.block(X, X, out=K)
+        check_finite(points.kernel, K)
+    ridge = 1.0 / (2.0 * points.C * points.weight[index])
     beta = np.zeros(signs.shape)
     intercept = machine.intercept.copy()
     primal, dual = _constant_bounds(points, index, np.setdiff1d(np.arange(signs.shape[1]), mixed))

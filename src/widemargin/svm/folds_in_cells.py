@@ -63,8 +63,9 @@ def _cell_scores(
     """Return the values of the rows of a cell."""
     X = points.rows.take(members)
     K = np.empty((len(members), len(members)))
-    points.kernel.block(X, X, out=K)
-    check_finite(points.kernel, K)
+    with np.errstate(over="ignore", invalid="ignore"):
+        points.kernel.block(X, X, out=K)
+        check_finite(points.kernel, K)
     place = np.searchsorted(members, own)
     # How often each fold trains on each row.
     counts = folds.counts[folds.kind[points.number[members]]]
@@ -80,7 +81,9 @@ def _cell_scores(
         for p in range(points.n_problems):
             sign = np.ascontiguousarray(signs[:, p])
             if abs(sign.sum()) == len(sign):
-                values[:, :, k, p] = sign[0]
+                # The constant that `cell_machine` puts there.
+                total = 2.0 * Cs * weight.sum()
+                values[:, :, k, p] = sign[0] * total / (1.0 + total)
                 continue
             alpha: NDArray[np.float64] | None = None
             before = 0.0
@@ -141,6 +144,8 @@ class CellChoices:
         """
         right = np.stack(self.right, axis=1).reshape(len(self.centers), -1)
         everywhere = right.sum(axis=0)
-        chosen = (right + 0.5 * everywhere / everywhere.max()).argmax(axis=1)
+        # Sums of weights are equal up to rounding.
+        best = right >= right.max(axis=1, keepdims=True) * (1.0 - 1e-12)
+        chosen = np.where(best, everywhere, -1.0).argmax(axis=1)
         gamma, C = np.divmod(chosen, self.n_Cs)
         return np.array(self.gammas)[gamma], np.array(Cs)[C]

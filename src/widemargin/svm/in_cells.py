@@ -81,7 +81,8 @@ class InCells:
         filled = np.flatnonzero(np.diff(first))
         members = [order[first[c] : first[c + 1]] for c in filled]
         if len(filled) < partition.n_cells:
-            partition = Partition(partition.centers[filled])
+            # Once more: a cell without rows may have been the second nearest of some.
+            return cls.cut(points, Partition(partition.centers[filled]), overlap)
         if overlap > 0 and len(filled) > 1:
             wider = _with_neighbours(near, filled, members, overlap)
             return cls(points, partition, wider, members)
@@ -133,7 +134,11 @@ class InCells:
                 machine = exact_machine(points, index, points.rows.take(index), tol, dtype)
                 if limit is None or machine.n_vectors <= limit:
                     return machine
-            return whole_machine(points, index, limit, whole)
+            machine = whole_machine(points, index, limit, whole)
+            if machine.interrupted and len(self.members) > 1:
+                # The inner loop has it from the user, who means all cells.
+                raise KeyboardInterrupt
+            return machine
 
         def constant(cell: int) -> CellMachine:
             points, index = points_of(cell), self.members[cell]
@@ -174,6 +179,7 @@ def whole_machine(
         intercept=intercept,
         primal=found.primal + rest.primal,
         dual=found.dual + rest.dual,
+        full_dual=None if found.full_dual is None else found.full_dual + rest.dual,
     )
 
 

@@ -233,7 +233,7 @@ class MarginClassifier(BallClassifier):
         check_not_negative("blend", self.blend)
         if isinstance(self.cells, str):
             check_choice("cells", self.cells, ("auto",))
-        elif np.ndim(self.cells) == 0:
+        elif not np.iterable(self.cells):
             check_count("cells", self.cells, least=2)
         if self.engine == "cells" and self._precomputed():
             raise ValueError(
@@ -299,11 +299,14 @@ class MarginClassifier(BallClassifier):
         if self._cell_params is not None:
             # Chosen by cross-validation for each of the cells, all of which have rows.
             self.cell_gamma_, Cs = self._cell_params
-            own = [
-                replace(points, kernel=self._kernel(gamma), C=float(C))
-                for gamma, C in zip(self.cell_gamma_, Cs, strict=True)
-            ]
-        dtype = self._value_dtype(points)
+            pairs = list(zip(self.cell_gamma_, Cs, strict=True))
+            points_of = {
+                (gamma, C): replace(points, kernel=self._kernel(gamma), C=float(C))
+                for gamma, C in set(pairs)
+            }
+            own = [points_of[pair] for pair in pairs]
+        # What float32 does to the objectives depends on C, of which there may be several.
+        dtype = self._value_dtype(points) if own is None else np.float64
         solver = cut.solver(self.tol, dtype, limit, self._whole, threads, own)
         result = run(solver, Limits(self.max_iter, self.max_time, patience=self.max_iter), report)
         self._keep_cells(points, cut, solver.machines(result.state))
@@ -311,13 +314,14 @@ class MarginClassifier(BallClassifier):
 
     def _cut(self, points: Points, cells: Any, threads: int) -> InCells:
         """Return the points in cells of a size, or with given centres."""
-        if np.ndim(cells) == 0:
+        if not np.iterable(cells):
             return cut_by_size(points, int(cells), self.overlap, threads)
         return InCells.cut(points, given_partition(cells, points.rows.shape[1]), self.overlap)
 
     def _whole(self, points: Points, limit: int | None) -> CellMachine:
         """Return the machine of points that are not cut further."""
         inner = clone(self).set_params(
+            C=points.C,
             engine=self._whole_engine(points) if limit is None else "span",
             warm_start=False,
             max_vectors=limit or "auto",
@@ -340,6 +344,8 @@ class MarginClassifier(BallClassifier):
             result.certificate.gap,
             result.certificate.n_kernel,
             result.converged,
+            result.certificate.full_dual,
+            result.certificate.stopped == "interrupted",
         )
 
     def _keep_cells(self, points: Points, cut: InCells, machines: list[CellMachine]) -> None:

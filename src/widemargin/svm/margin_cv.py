@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score, check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from widemargin.balls import Points
 from widemargin.estimator import KernelEstimator
@@ -219,15 +219,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         """
         Cs, gammas = self._grid()
         self._machine(Cs[0], gammas[0])._check_parameters()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype="numeric",
-            accept_sparse="csr",
-            accept_large_sparse=True,
-            ensure_min_samples=2,
-        )
+        X, y = self._validated(X, y, ensure_min_samples=2)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self._encode_check(X, y, weight)
         self._check_scoring()
@@ -256,6 +248,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             best.cells = judged.centers
             best._cell_params = judged.best(Cs)
         best.fit(X, y, sample_weight)
+        # They belong to these rows; another fit of the machine would have other cells.
+        best._cell_params = None
         self.best_estimator_: MarginClassifier = best
         self.classes_ = best.classes_
         self.certificate_ = best.certificate_
