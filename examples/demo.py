@@ -29,12 +29,20 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import train_test_split
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
-from widemargin import BallVectorClassifier, CoreVectorClassifier, MarginClassifier, MaxMarginDA
+from widemargin import (
+    BallVectorClassifier,
+    CoreVectorClassifier,
+    MarginClassifier,
+    MaxiMinDA,
+    MaxMarginDA,
+    PairwiseAccuracyDA,
+)
+from widemargin.plot import classes as draw_classes
 from widemargin.plot import projection
 
 OUTPUT = Path(__file__).parent / "output"
@@ -233,7 +241,33 @@ def part_features() -> None:
     print(f"\nTwo of the features: {os.path.relpath(path)}")
 
 
-PARTS = (part_table, part_boundary, part_features)
+def part_classes() -> None:
+    """Compare projections to few dimensions, and draw the class means in one of them."""
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+    lines = []
+    for d in (2, 3, 4):
+        projections = {
+            "LDA": LinearDiscriminantAnalysis(n_components=d),
+            "PairwiseAccuracyDA": PairwiseAccuracyDA(d),
+            "MaxiMinDA": MaxiMinDA(d, random_state=0),
+        }
+        line = {"digits in": f"{d} dimensions"}
+        for name, projected in projections.items():
+            model = make_pipeline(projected, NearestCentroid()).fit(X, y)
+            line[name] = f"{model.score(X_test, y_test):.4f}"
+        lines.append(line)
+    print("\nAccuracy of the nearest class mean:")
+    print_table(lines, left=("digits in",))
+    axes = draw_classes(MaxiMinDA(2, random_state=0).fit(X, y))
+    axes.set_title("Class means of the digits in two dimensions, the closest pairs joined")
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    axes.figure.savefig(path := OUTPUT / "classes.png", dpi=150)
+    plt.close(axes.figure)
+    print(f"\nThe class means: {os.path.relpath(path)}")
+
+
+PARTS = (part_table, part_boundary, part_features, part_classes)
 
 if __name__ == "__main__":
     for part in PARTS:
