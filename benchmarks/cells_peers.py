@@ -1,4 +1,4 @@
-"""Cells beside a span and beside the exact machine of scikit-learn-intelex, where C or γ is large."""
+"""Cells beside a span and the exact machine of scikit-learn-intelex, where γ or C is large."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def table(records: Sequence[Record]) -> Table:
         f"{record['label']}: {record['search_seconds']:.1f} s of the fit for the search; the best "
         f"pair of all has {record['best_score']:.2f} % in the folds"
         for record in mine
-        if value_of(record, "best_score") is not None
+        if record["status"] == "ok" and "best_score" in record
     ]
     factors, Cs = ("; ".join(f"{v:g}" for v in GRID[key]) for key in ("gamma_factors", "Cs"))
     note = (

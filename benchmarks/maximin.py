@@ -78,6 +78,7 @@ def measure(session: MaxiMinSession, options: argparse.Namespace) -> None:
                 for one in plan(options.quick, session.records)
                 if (not options.sets or one.set_name in options.sets)
                 and (not options.dimensions or one.params["n_components"] in options.dimensions)
+                and (not options.methods or one.label in options.methods)
             ]
             if part == maximin_time.PART:
                 measure_times(session, wanted, options.sdp_limit)
@@ -155,6 +156,7 @@ def main(argv: Sequence[str]) -> None:
         "--parts", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=", ".join(PARTS)
     )
     parser.add_argument("--sets", nargs="+", metavar="SET", help="of the parts, these sets only")
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="of the parts, these only")
     parser.add_argument(
         "--dimensions", nargs="+", type=int, metavar="D", help="of the parts, these only"
     )

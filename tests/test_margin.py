@@ -150,7 +150,7 @@ def test_auto_is_exact_for_few_different_rows_and_a_span_beyond(monkeypatch):
 
 def test_between_few_and_many_rows_auto_is_exact_if_few_of_them_support_the_machine(monkeypatch):
     monkeypatch.setattr("widemargin.svm.margin._EXACT_ROWS", 100)
-    monkeypatch.setattr("widemargin.svm.margin._PROBE", (50, 100))
+    monkeypatch.setattr("widemargin.svm.engines._PROBE", (50, 100))
     monkeypatch.setattr("widemargin.svm.margin._EXACT_WORK", 1e6)  # about 140 support vectors
     X, y = _moons(600, noise=0.05)
     apart = _margin(C=100, gamma=1.0).fit(X, y)

@@ -2,7 +2,7 @@
 
 Rows come in the order of a hash of their content, so that the first ones are a sample, and as many
 of these are random centres to start from: the partition depends on the rows alone. After Lloyd's
-iterations, centres of cells that are too large on the sample get company (rows of the cell), and
+iterations, several centres take the place of those of cells that are too large on the sample, and
 centres of tiny cells go; the iterations then settle what has changed. One pass assigns all rows.
 Centres are compared in float32 about their mean, in a unit of their own; rows for which rounding
 may decide which centre is nearest (far from the mean and close together) are looked at again in
@@ -26,8 +26,8 @@ Matrix = NDArray[Any]
 Cells = NDArray[np.intp]
 
 # Rows of the sample for each cell; iterations, and rounds of them after cells were split or went.
-_SAMPLE_PER_CELL, _ITERATIONS, _ROUNDS = 20, 3, 2
-# A cell is too large, or tiny, at this many times the mean size.
+_SAMPLE_PER_CELL, _ITERATIONS, _ROUNDS = 20, 3, 5
+# A cell is too large, or tiny, at this many times the size that is wanted.
 _TOO_LARGE, _TINY = 2.0, 0.125
 # Rows of the sample that are looked at together: fixed, so that threads do not change the sums.
 _CHUNK = 2048
@@ -109,11 +109,12 @@ def partition_by_kmeans(rows: BlockRows, size: int, threads: int) -> Partition:
     points = (sample - origin) / unit
     centers = np.unique(points[:n_cells], axis=0)
     for last in range(_ROUNDS, -1, -1):
-        for _ in range(_ITERATIONS):
+        # A single one in the end: more of them would let cells grow again.
+        for _ in range(_ITERATIONS if last > 0 else 1):
             centers, nearest, count = _moved(points, centers, threads)
         if last == 0:
             break
-        balanced = _balanced(points, centers, nearest, count)
+        balanced = _balanced(points, centers, nearest, count, len(points) / n_cells)
         if balanced is None:
             break
         centers = balanced
@@ -138,24 +139,26 @@ def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells
     return moved, nearest, count
 
 
-def _balanced(points: Matrix, centers: Matrix, nearest: Cells, count: Cells) -> Matrix | None:
+def _balanced(
+    points: Matrix, centers: Matrix, nearest: Cells, count: Cells, wanted: float
+) -> Matrix | None:
     """Return centres without those of tiny cells and with more for large ones; None if none is."""
-    mean = len(points) / len(centers)
-    tiny, large = count < _TINY * mean, np.flatnonzero(count > _TOO_LARGE * mean)
-    if not tiny.any() and not len(large):
+    tiny, large = count < _TINY * wanted, count > _TOO_LARGE * wanted
+    if not tiny.any() and not large.any():
         return None
     order = np.argsort(nearest, kind="stable")
     first = np.searchsorted(nearest[order], np.arange(len(centers) + 1))
     more = []
-    for cell in large:
+    for cell in np.flatnonzero(large):
         members = order[first[cell] : first[cell + 1]]
-        # Members in their own random order: as many of them as there should be more cells.
-        more.append(points[members[: int(count[cell] / mean)]])
-    return np.unique(np.concatenate([centers[~tiny], *more]), axis=0)
+        parts = round(count[cell] / wanted)
+        # Means of random parts: in many dimensions, single rows would be nearest to no others.
+        more += [points[members[k::parts]].mean(axis=0)[None] for k in range(parts)]
+    return np.unique(np.concatenate([centers[~(tiny | large)], *more]), axis=0)
 
 
 def _nearest_centers(points: Matrix, centers: Matrix, count: int) -> Cells:
-    """Return the `count` nearest centres of each point, in any order."""
+    """Return the `count` nearest centres of each point, the nearest first."""
     # x·c − ½‖c‖² is the larger the nearer c is.
     square = np.einsum("ij,ij->i", centers, centers)
     scores = points.astype(np.float32) @ centers.astype(np.float32).T
@@ -174,11 +177,20 @@ def _nearest_centers(points: Matrix, centers: Matrix, count: int) -> Cells:
 
 
 def _largest(scores: Matrix, count: int) -> Cells:
-    """Return the places of the `count` largest numbers of each line."""
-    n = scores.shape[1]
-    if count == 1:
-        return np.asarray(scores.argmax(axis=1), dtype=np.intp)[:, None]
-    return np.argpartition(scores, n - count, axis=1)[:, n - count :]
+    """Return the places of the `count` largest numbers of each line, the largest first.
+
+    A few searches for one number cost far less than a partial sort. What has been found is hidden
+    from the next search, and put back at the end.
+    """
+    every = np.arange(len(scores))
+    cell = np.empty((len(scores), count), dtype=np.intp)
+    hidden = np.empty((count, len(scores)), dtype=scores.dtype)
+    for k in range(count):
+        cell[:, k] = scores.argmax(axis=1)
+        hidden[k] = scores[every, cell[:, k]]
+        scores[every, cell[:, k]] = -np.inf
+    scores[every, cell.T] = hidden
+    return cell
 
 
 @dataclass(frozen=True)

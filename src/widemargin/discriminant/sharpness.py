@@ -3,8 +3,9 @@
 The closest pair of classes is what the Maxi-Min criterion looks at; with few rows a class it is
 close by accident. So the sharpness of ``refine`` is chosen by the accuracy of the nearest class
 mean, in the projection, on rows that had no part in it. So is the shrinkage of the within-class
-covariance, which matters more with few rows; it is chosen first, at a sharpness of 1. (LDA in few
-dimensions merges classes, and would prefer whatever shrinkage keeps some of them apart.)
+covariance, which matters more with few rows; it is chosen first, at a sharpness of 1: the least one
+within a standard error of the best. (LDA in few dimensions merges classes, and would prefer
+whatever shrinkage keeps some of them apart.)
 
 One eigendecomposition serves all intensities, for they leave the eigenvectors as they are. From one
 sharpness to the next the directions start where they were, and the search for the best one ends
@@ -96,7 +97,7 @@ def choose(
                 for each in shrinkages:
                     right = sum(fold.at(each).roughly_right() for fold in folds)
                     tried.append((each, _SHARPNESS, right / total))
-                shrinkage = _best(tried)[0]
+                shrinkage = _least(tried, total)
             if len(sharpnesses) > 1:
                 curve = _sharpness_curve(folds, shrinkage, sharpnesses, total)
                 sharpness = _best(curve)[1]
@@ -118,6 +119,16 @@ def _sharpness_curve(
         if len(curve) > 2 and max(line[2] for line in curve[-2:]) < best - _BETTER:
             break
     return curve
+
+
+def _least(lines: list[tuple[float, float, float]], total: float) -> float:
+    """Return the least shrinkage that is within a standard error of the best.
+
+    With few rows the best by chance may be a strong one, which changes the space for nothing.
+    """
+    best = _best(lines)[2]
+    error = np.sqrt(best * (1.0 - best) / total)
+    return next(line[0] for line in lines if line[2] >= best - error)
 
 
 def _best(lines: list[tuple[float, float, float]]) -> tuple[float, float, float]:

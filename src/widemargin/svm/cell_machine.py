@@ -6,8 +6,8 @@ are on one side, the answer is a constant, the best bias:
 
     min over b of ½b² + C S (1 − b)²,     S = Σ s,     b = 2CS / (1 + 2CS),
 
-with the lower bound  ½ S² / ((κ + 1) S² + S/(2C)),  κ the largest k(x, x): that of α ∝ s, for which
-αᵀKα is κ(Σα)² at the most.
+with the lower bound  ½ S² / (sᵀKs + S² + S/(2C)),  that of α ∝ s. (A narrow kernel cannot do better
+than the bias; a wide one could, with a machine that tells nothing apart.)
 """
 
 from __future__ import annotations
@@ -93,17 +93,19 @@ def exact_machine(
     """
     signs = points.table[points.code[index]]
     mixed = np.flatnonzero(np.abs(signs.sum(axis=0)) < len(index))
-    machine = constant_machine(points, index, X)
-    if not len(mixed):
-        return machine
     K = np.empty((len(index), len(index)), dtype=dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         points.kernel.block(X, X, out=K)
         check_finite(points.kernel, K)
+    machine = constant_machine(points, index, X, K)
+    if not len(mixed):
+        return machine
     ridge = 1.0 / (2.0 * points.C * points.weight[index])
     beta = np.zeros(signs.shape)
     intercept = machine.intercept.copy()
-    primal, dual = _constant_bounds(points, index, np.setdiff1d(np.arange(signs.shape[1]), mixed))
+    primal, dual = _constant_bounds(
+        points, index, np.setdiff1d(np.arange(signs.shape[1]), mixed), K
+    )
     worst = 0.0
     for p in mixed:
         sign = np.ascontiguousarray(signs[:, p])
@@ -127,21 +129,24 @@ def exact_machine(
     )
 
 
-def constant_machine(points: Points, index: IndexArray, X: NDArray[Any]) -> CellMachine:
-    """Return the best constants of a cell, without kernel values; X tells how vectors look."""
+def constant_machine(
+    points: Points, index: IndexArray, X: NDArray[Any], K: NDArray[Any] | None = None
+) -> CellMachine:
+    """Return the best constants of a cell; X tells how vectors look, and K what they could do."""
     signs, weight = points.table[points.code[index]], points.weight[index]
     n_problems = points.n_problems
     total = float(weight.sum())
     # ±Σ s where all rows are on one side, and between for cells that the fit did not get to.
     lean = weight @ signs
     intercept = 2.0 * points.C * lean / (1.0 + 2.0 * points.C * total)
-    primal, dual = _constant_bounds(points, index, np.arange(n_problems))
+    primal, dual = _constant_bounds(points, index, np.arange(n_problems), K)
     nothing = np.zeros((0, n_problems))
-    return CellMachine(X[:0], index[:0], nothing, intercept, primal, dual, 0.0, 0, True)
+    n_kernel = 0 if K is None else K.size
+    return CellMachine(X[:0], index[:0], nothing, intercept, primal, dual, 0.0, n_kernel, True)
 
 
 def _constant_bounds(
-    points: Points, index: IndexArray, problems: IndexArray
+    points: Points, index: IndexArray, problems: IndexArray, K: NDArray[Any] | None
 ) -> tuple[float, float]:
     """Return the objective of the best constants, and a lower bound; zero for no rows."""
     if not len(index) or not len(problems):
@@ -152,7 +157,8 @@ def _constant_bounds(
     b = 2.0 * C * (weight @ signs) / (1.0 + 2.0 * C * total)
     slack = np.maximum(0.0, 1.0 - signs * b)
     primal = 0.5 * float(b @ b) + C * float(weight @ (slack * slack).sum(axis=1))
-    # η is the largest k(x, x) + 1 + ridge.
-    bound = 0.5 * total**2 / (points.eta * total**2 + total / (2.0 * C))
+    # sᵀKs + S²; η is the largest k(x, x) + 1 + ridge, and no k(x, x') is larger than the former.
+    spread = points.eta * total**2 if K is None else float(weight @ (K @ weight)) + total**2
+    bound = 0.5 * total**2 / (spread + total / (2.0 * C))
     one_sided = np.abs(signs.sum(axis=0)) == len(index)
     return primal, bound * float(one_sided.sum())

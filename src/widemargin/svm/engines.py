@@ -19,6 +19,9 @@ from widemargin.balls import Points
 from widemargin.cells import CellMachines
 from widemargin.loop import Limits, run
 from widemargin.machines import Machines
+from widemargin.qp import solve_margin_dual
+from widemargin.span import Vectors
+from widemargin.span.basis import kernel_matrix
 from widemargin.svm.cell_machine import CellMachine
 from widemargin.svm.in_cells import Whole, cut_by_size
 
@@ -28,6 +31,8 @@ CellsAccuracy = Callable[["Trial", int], float]
 SIZES = 300, 1000, 3000
 """Sizes of cells to choose from."""
 
+# Rows of the two samples that tell how the support grows.
+_PROBE = 250, 500
 # Rows of the sample: to learn from, and to judge by. A cell must hold a small part of the former.
 _LEARN, _JUDGE, _PARTS = 8000, 8000, 3
 # Vectors of the span that is compared, and rows of the cells.
@@ -159,3 +164,29 @@ def _subset(points: Points, part: slice) -> Points:
         number=points.number[index],
         place=None,
     )
+
+
+def support_work(points: Points) -> float:
+    """Return an estimate of what it takes to factorise the support of all problems.
+
+    Support vectors of two samples tell with which power of the rows they grow: it is 1 for classes
+    that overlap, and less where the margin gets crowded.
+    """
+    index = np.arange(_PROBE[1])
+    sample = Vectors(points.rows.take(index), index)
+    gram = kernel_matrix(points.kernel, points.rows, sample, sample)
+    work = 0.0
+    for p in range(points.n_problems):
+        small, large = (_support_size(gram[:m, :m], points, p) for m in _PROBE)
+        power = min(1.0, max(0.0, float(np.log2(large / small))))
+        work += (large * (points.n / _PROBE[1]) ** power) ** 3 / 3
+    return work
+
+
+def _support_size(gram: NDArray[np.float64], points: Points, problem: int) -> int:
+    """Return the number of support vectors among the first rows, at least one."""
+    m = len(gram)
+    point = solve_margin_dual(
+        np.ascontiguousarray(gram), points.sign(problem, slice(m)), points.ridge[:m], gap=1e-2
+    )
+    return max(1, int(np.count_nonzero(point.alpha)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,14 +12,19 @@ from widemargin.kernels.finite import check_finite
 from widemargin.qp import solve_margin_dual
 from widemargin.rows.base import IndexArray
 from widemargin.svm.folds import Folds
-from widemargin.svm.in_cells import InCells
+from widemargin.svm.in_cells import MATRIX_ROWS, InCells
 from widemargin.threads import ordered_map
 
 Matrix = NDArray[np.float64]
 
 
 def held_out_scores(
-    cut: InCells, Cs: NDArray[np.float64], folds: Folds, tol: float, threads: int
+    cut: InCells,
+    Cs: NDArray[np.float64],
+    folds: Folds,
+    tol: float,
+    threads: int,
+    max_time: float | None = None,
 ) -> Matrix:
     """Return the decision values of all rows by the machines of every C and every fold.
 
@@ -33,22 +40,33 @@ def held_out_scores(
         Relative gap.
     threads : int
         Threads.
+    max_time : float, default=None
+        Seconds at the most: cells come in a random order until then, at least one of them.
 
     Returns
     -------
     ndarray of shape (n, n_Cs, n_folds, n_problems)
         Values of each row by the machines of its own cell; those of the folds that hold it out are
-        wanted.
+        wanted. NaN in cells for which there was no time.
     """
-    points = cut.points
-    values = np.empty((points.n, len(Cs), folds.n, points.n_problems))
+    points, begun = cut.points, perf_counter()
+    values = np.full((points.n, len(Cs), folds.n, points.n_problems), np.nan)
     own = cut.own()
+    largest = max(len(index) for index in cut.members)
+    if largest > MATRIX_ROWS:
+        raise ValueError(
+            f"A cell has {largest:,} rows, and the search keeps the kernel matrix of a cell; give "
+            f"cells of at most {MATRIX_ROWS:,} rows (a smaller size, or more centres)."
+        )
+    order = np.random.default_rng(0).permutation(len(own))
 
     def scores_of(cell: int) -> tuple[IndexArray, Matrix]:
         return own[cell], _cell_scores(points, cut.members[cell], own[cell], Cs, folds, tol)
 
-    for index, part in ordered_map(scores_of, range(len(own)), threads):
+    for index, part in ordered_map(scores_of, order, threads):
         values[index] = part
+        if max_time is not None and perf_counter() - begun >= max_time:
+            break
     return values
 
 
@@ -133,6 +151,7 @@ class CellChoices:
         else:
             answer = values.argmax(axis=3)
         right = (answer == points.code[:, None, None]) & held_out[:, None, :]
+        right &= np.isfinite(values).all(axis=3)
         weighted = right.sum(axis=2) * points.weight[:, None]
         self.right.append(np.stack([weighted[index].sum(axis=0) for index in cut.own()]))
 

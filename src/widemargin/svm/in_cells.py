@@ -16,7 +16,7 @@ from widemargin.rows.base import IndexArray
 from widemargin.svm.cell_machine import CellMachine, constant_machine, exact_machine
 
 # Rows of a cell up to which its kernel matrix is made; beyond, another engine takes over.
-_MATRIX_ROWS = 5000
+MATRIX_ROWS = 5000
 
 Whole = Callable[[Points, int | None], CellMachine]
 """Returns the machine of any number of points, with so many vectors at the most."""
@@ -130,7 +130,7 @@ class InCells:
             if max_vectors is not None:
                 limit = max(points.n_problems, int(max_vectors * len(index) / total))
             # The only cell is no cell: it gets what would be there without.
-            if len(self.members) > 1 and len(index) <= _MATRIX_ROWS:
+            if len(self.members) > 1 and len(index) <= MATRIX_ROWS:
                 machine = exact_machine(points, index, points.rows.take(index), tol, dtype)
                 if limit is None or machine.n_vectors <= limit:
                     return machine

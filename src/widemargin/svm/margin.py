@@ -16,21 +16,18 @@ from widemargin.cells import CellMachines, Partition
 from widemargin.loop import Limits, Result, run
 from widemargin.parameters import check_choice, check_count, check_not_negative
 from widemargin.progress import Report
-from widemargin.qp import solve_margin_dual
 from widemargin.rows import parse_memory
 from widemargin.span import (
     Earlier,
     Problems,
     SpanFit,
     Strategy,
-    Vectors,
     as_strategy,
     span_fit,
 )
-from widemargin.span.basis import kernel_matrix
 from widemargin.svm.ball import BallClassifier
 from widemargin.svm.cell_machine import CellMachine
-from widemargin.svm.engines import SIZES, Trial, cells_or_span, size_of_cells
+from widemargin.svm.engines import SIZES, Trial, cells_or_span, size_of_cells, support_work
 from widemargin.svm.in_cells import InCells, cut_by_size, given_partition
 from widemargin.threads import n_threads, single_threaded_blas
 
@@ -39,8 +36,6 @@ from widemargin.threads import n_threads, single_threaded_blas
 _EXACT_ROWS, _MOST_EXACT_ROWS, _EXACT_WORK = 5000, 10_000, 2e10
 # Distinct rows from which "auto" asks whether cells are better, and the gap of that trial.
 _LEAST_CUT_ROWS, _TRIAL_TOL = 12_000, 1e-2
-# Rows of the two samples that tell how the support grows.
-_PROBE = 250, 500
 
 
 class MarginClassifier(BallClassifier):
@@ -451,7 +446,7 @@ class MarginClassifier(BallClassifier):
         given = not isinstance(self.vectors, str)
         if not whole or not fits or given:
             return "span"
-        return "exact" if n <= _EXACT_ROWS or _support_work(points) <= _EXACT_WORK else "span"
+        return "exact" if n <= _EXACT_ROWS or support_work(points) <= _EXACT_WORK else "span"
 
     def _earlier_machine(self, points: Points, limit: int | None) -> Earlier | None:
         """Return vectors and coefficients of an earlier span fit, if they fit these rows."""
@@ -461,29 +456,3 @@ class MarginClassifier(BallClassifier):
         if place is None or (limit is not None and len(place) > limit):
             return None
         return Earlier(place, np.vstack([self.dual_coef_.T, self.intercept_]))
-
-
-def _support_work(points: Points) -> float:
-    """Return an estimate of what it takes to factorise the support of all problems.
-
-    Support vectors of two samples tell with which power of the rows they grow: it is 1 for classes
-    that overlap, and less where the margin gets crowded.
-    """
-    index = np.arange(_PROBE[1])
-    sample = Vectors(points.rows.take(index), index)
-    gram = kernel_matrix(points.kernel, points.rows, sample, sample)
-    work = 0.0
-    for p in range(points.n_problems):
-        small, large = (_support_size(gram[:m, :m], points, p) for m in _PROBE)
-        power = min(1.0, max(0.0, float(np.log2(large / small))))
-        work += (large * (points.n / _PROBE[1]) ** power) ** 3 / 3
-    return work
-
-
-def _support_size(gram: NDArray[np.float64], points: Points, problem: int) -> int:
-    """Return the number of support vectors among the first rows, at least one."""
-    m = len(gram)
-    point = solve_margin_dual(
-        np.ascontiguousarray(gram), points.sign(problem, slice(m)), points.ridge[:m], gap=1e-2
-    )
-    return max(1, int(np.count_nonzero(point.alpha)))

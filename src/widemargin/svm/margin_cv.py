@@ -373,7 +373,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             cut = machine._cut(
                 points, SIZES[0] if isinstance(self.cells, str) else self.cells, threads
             )
-            values = held_out_scores(cut, np.array(Cs), folds, _CELLS_TOL, threads)
+            seconds = machine.max_time
+            values = held_out_scores(cut, np.array(Cs), folds, _CELLS_TOL, threads, seconds)
             for c in range(len(Cs)):
                 for k in range(folds.n):
                     held = values[:, c, k]
@@ -404,6 +405,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         assert points.place is not None
         test = folds.test[k]
         test = test[weight[test] > 0]
+        # A search in cells may have had no time for some of them.
+        test = test[np.isfinite(values[points.place[test]]).all(axis=1)]
+        if not len(test):
+            return float("nan")
         decision = values[points.place[test]].astype(np.float64)
         held = HeldOut(machine.classes_, decision[:, 0] if decision.shape[1] == 1 else decision)
         if self.scoring is None:

@@ -1,0 +1,913 @@
+"""`MarginClassifier(engine="cells")` against machines fitted by hand, oracles and theorems."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import StratifiedKFold
+
+from tests.reference import cells as reference
+from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
+from widemargin import MarginClassifier, MarginClassifierCV
+from widemargin.cells import Partition
+from widemargin.rows import as_rows
+from widemargin.span import SpanFit
+from widemargin.svm import engines, in_cells, margin
+from widemargin.svm.folds_in_cells import CellChoices
+
+# Data, and machines by hand.
+
+CENTERS = np.array([[-1.0, 0.6], [0.0, -0.6], [0.4, 0.9], [1.6, -0.3], [2.2, 0.6]])
+
+
+def _moons(n=300, noise=0.25):
+    return make_moons(n, noise=noise, random_state=0)
+
+
+def _three_classes(n=300):
+    X, y = _moons(n)
+    return X, np.where(X[:, 1] > 0.7, 2, y)
+
+
+def _board(n=2000, squares=6):
+    """A chessboard: a boundary that needs many vectors."""
+    X = np.random.default_rng(0).uniform(size=(n, 2))
+    return X, (np.floor(squares * X).sum(axis=1) % 2).astype(int)
+
+
+DATA = {"two classes": _moons, "three classes": _three_classes}
+every_data = pytest.mark.parametrize("data", DATA)
+
+
+def _cells(**parameters):
+    defaults = {"engine": "cells", "cells": 40, "gamma": 2.0, "random_state": 0, "n_jobs": 1}
+    return MarginClassifier(**defaults | parameters)
+
+
+def _own(X, centers):
+    return reference.distances(X, centers).argmin(axis=1)
+
+
+def _machine_by_hand(X, y, weight, classes, C, gamma, **parameters):
+    """Decision values by an independent machine for the rows of a cell, a column a problem."""
+    parameters = {"engine": "exact", "tol": 1e-12, "C": C, "gamma": gamma} | parameters
+    present = np.unique(y)
+    n_problems = 1 if len(classes) == 2 else len(classes)
+    total = 2.0 * C * weight.sum()
+    constant = total / (1.0 + total)
+    if len(present) == 1:
+        signs = np.where(classes == present[0], 1.0, -1.0)
+        values = constant * (signs[1:] if n_problems == 1 else signs)
+        return lambda A: np.tile(values, (len(A), 1))
+    hand = MarginClassifier(**parameters).fit(X, y, weight)
+
+    def decide(A):
+        f = hand.decision_function(A)
+        if n_problems == 1:
+            return f[:, None]
+        values = np.full((len(A), n_problems), -constant)
+        place = np.searchsorted(classes, present)
+        values[:, place] = np.stack([-f, f], axis=1) if f.ndim == 1 else f
+        return values
+
+    return decide
+
+
+def _by_hand(X, y, centers, weight=None, C=1.0, gamma=2.0, overlap=0.0, **parameters):
+    weight = np.ones(len(y)) if weight is None else weight
+    members = [np.array(sorted(rows)) for rows in reference.members(X, centers, overlap)]
+    return [
+        _machine_by_hand(X[m], y[m], weight[m], np.unique(y), C, gamma, **parameters)
+        for m in members
+    ]
+
+
+def _columns(decision):
+    return decision[:, None] if decision.ndim == 1 else decision
+
+
+# What it equals.
+
+
+@every_data
+@pytest.mark.parametrize("engine", ["exact", "span"])
+@pytest.mark.parametrize("cells", [10_000, [[3.0, 4.0]]], ids=["by size", "given"])
+def test_one_cell_is_no_cells(data, engine, cells, monkeypatch):
+    if engine == "span":
+        # As if there were many rows.
+        monkeypatch.setattr(margin, "_EXACT_ROWS", 10)
+        monkeypatch.setattr(margin, "_EXACT_WORK", 0.0)
+    X, y = DATA[data](600)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=600)
+    whole = _cells(engine=engine).fit(X, y, weight)
+    cut = _cells(cells=cells).fit(X, y, weight)
+    assert (whole.engine_, cut.engine_) == (engine, "cells")
+    assert_allclose(cut.decision_function(X), whole.decision_function(X), rtol=0, atol=1e-10)
+    assert_array_equal(cut.support_, whole.support_)
+    assert_allclose(cut.dual_coef_, whole.dual_coef_, atol=1e-10)
+    assert_allclose(cut.intercept_, whole.intercept_[None], atol=1e-10)
+    for name in ("primal", "dual", "gap", "full_dual", "n_kernel", "n_vectors"):
+        mine, theirs = (getattr(m.certificate_, name) for m in (cut, whole))
+        assert mine == theirs or mine == pytest.approx(theirs, rel=1e-10)
+
+
+@every_data
+@pytest.mark.parametrize("weighted", [False, True])
+def test_given_cells_are_independent_machines(data, weighted):
+    X, y = DATA[data]()
+    weight = np.random.default_rng(0).uniform(0.2, 3.0, size=len(y)) if weighted else None
+    machine = _cells(cells=CENTERS, overlap=0.0, blend=0.0, C=5.0, tol=1e-12)
+    machine.fit(X, y, weight)
+    assert_array_equal(machine.cell_centers_, CENTERS)
+    new = 1.5 * np.random.default_rng(1).normal(size=(400, 2))
+    hands = _by_hand(X, y, CENTERS, weight, C=5.0)
+    own = _own(new, CENTERS)
+    decision = _columns(machine.decision_function(new))
+    for cell, hand in enumerate(hands):
+        assert np.count_nonzero(own == cell) > 5
+        assert_allclose(decision[own == cell], hand(new[own == cell]), atol=1e-6)
+
+
+@every_data
+def test_overlap_and_blend_are_what_they_are_said_to_be(data):
+    X, y = DATA[data]()
+    machine = _cells(cells=CENTERS, overlap=0.4, blend=0.3, tol=1e-12).fit(X, y)
+    new = np.random.default_rng(1).normal(0.5, 1.0, size=(200, 2))
+    hands = _by_hand(X, y, CENTERS, overlap=0.4)
+    expected = reference.blended(new, CENTERS, hands, 0.3)
+    assert_allclose(_columns(machine.decision_function(new)), expected, atol=1e-6)
+    nearest = clone(machine).set_params(blend=0.0).fit(X, y)
+    assert_allclose(
+        _columns(nearest.decision_function(new)),
+        reference.blended(new, CENTERS, hands, 0.0),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        {"kernel": "linear"},
+        {"kernel": "poly", "coef0": 1.0, "degree": 2},
+        {"kernel": "laplacian"},
+        {"kernel": lambda A, B: rbf_kernel(A, B, gamma=0.3)},
+    ],
+    ids=["linear", "poly", "laplacian", "function"],
+)
+def test_other_kernels(kernel):
+    X, y = _three_classes()
+    parameters = {"gamma": 0.5} | kernel
+    machine = _cells(cells=CENTERS, overlap=0.0, blend=0.0, tol=1e-12, **parameters).fit(X, y)
+    hands = _by_hand(X, y, CENTERS, **parameters)
+    expected = reference.blended(X, CENTERS, hands, 0.0)
+    scale = np.abs(expected).max()
+    assert_allclose(machine.decision_function(X), expected, atol=1e-6 * scale)
+
+
+def test_a_cell_without_rows_one_row_and_one_class_and_a_class_in_one_cell_only():
+    X, y = make_blobs(120, centers=[[0, 0], [10, 0]], cluster_std=1.0, random_state=0)
+    # The blob on the left has two classes, that on the right one; a third class and single rows.
+    y = np.where(X[:, 0] > 5, 3, (X[:, 1] > 0).astype(int))
+    X = np.vstack([X, [[0.0, 30.0], [0.1, 60.0], [0.2, 61.0]]])
+    y = np.append(y, [0, 7, 7])
+    centers = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 30.0], [0.0, 60.0], [99.0, 99.0]])
+    machine = _cells(cells=centers, overlap=0.0, blend=0.0, C=10.0, tol=1e-12).fit(X, y)
+    assert_array_equal(machine.classes_, [0, 1, 3, 7])
+    filled = centers[[0, 3, 2, 1]][np.lexsort(centers[[0, 3, 2, 1]].T[::-1])]
+    assert_array_equal(machine.cell_centers_, filled)
+    assert machine.score(X, y) > 0.99
+    new = np.array([[9.0, 1.0], [0.0, 29.0], [5.0, 70.0], [99.0, 99.0]])
+    assert_array_equal(machine.predict(new), [3, 0, 7, 7])
+    hands = _by_hand(X, y, filled, C=10.0)
+    expected = reference.blended(X, filled, hands, 0.0)
+    assert_allclose(machine.decision_function(X), expected, atol=1e-6)
+    # With guests too, every cell knows what it is about.
+    assert _cells(cells=centers, C=10.0).fit(X, y).score(X, y) > 0.99
+
+
+def test_more_centres_than_rows():
+    X, y = _moons(12)
+    machine = _cells(cells=np.random.default_rng(0).normal(size=(500, 2)), blend=0.0, overlap=0.0)
+    machine.fit(X, y)
+    assert 1 < len(machine.cell_centers_) <= 12
+    assert machine.score(X, y) == 1.0
+    at_rows = _cells(cells=X, blend=0.0, overlap=0.0).fit(X, y)
+    assert len(at_rows.cell_centers_) == 12
+    assert at_rows.certificate_.n_vectors == 0
+    assert_allclose(at_rows.decision_function(X), np.where(y, 2 / 3, -2 / 3))
+
+
+def test_identical_rows_in_many_places_are_weights():
+    X, y = _moons(80)
+    counts = np.random.default_rng(0).integers(1, 6, size=80)
+    copied = _cells(cells=CENTERS).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    weighted = _cells(cells=CENTERS).fit(X, y, counts)
+    assert_array_equal(copied.decision_function(X), weighted.decision_function(X))
+    # The same row with either label.
+    both = _cells(cells=CENTERS, C=10.0, overlap=0.0).fit(np.vstack([X, X]), np.append(y, 1 - y))
+    assert_allclose(both.decision_function(X), 0.0, atol=1e-3)
+    # All rows the same.
+    same = _cells(cells=2).fit(np.ones((10, 2)), [0] * 7 + [1] * 3)
+    assert_array_equal(same.predict(np.ones((2, 2))), [0, 0])
+
+
+# Edges.
+
+
+def _jumps(machine, X, n_segments, rng):
+    """The largest jump at an edge, closed in on by bisection, over random segments."""
+    partition = Partition(machine.cell_centers_)
+
+    def near(points):
+        return partition.nearest(as_rows(points, memory=10**9, threads=1), 2).cell
+
+    ends = X[rng.integers(len(X), size=(2, n_segments))]
+    t = np.linspace(0.0, 1.0, 65)
+    lines = ends[0][:, None] + t[None, :, None] * (ends[1] - ends[0])[:, None]
+    cell = near(lines.reshape(-1, X.shape[1])).reshape(n_segments, len(t), 2)
+    segment, place = np.nonzero((cell[:, 1:] != cell[:, :-1]).any(axis=2))
+    low, high = lines[segment, place].copy(), lines[segment, place + 1].copy()
+    before = cell[segment, place]
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        left = (near(middle) == before).all(axis=1)[:, None]
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    change = machine.decision_function(high) - machine.decision_function(low)
+    return float(np.abs(change).max()), len(segment)
+
+
+@pytest.mark.parametrize("n_features", [2, 5])
+def test_with_a_blend_the_decision_function_has_no_jumps(n_features):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, n_features))
+    y = (np.sin(3 * X[:, 0]) > X[:, 1]).astype(int)
+    machine = _cells(cells=50, gamma=0.5, C=10.0).fit(X, y)
+    blended, n_edges = _jumps(machine, X, 1000, np.random.default_rng(1))
+    plain = clone(machine).set_params(blend=0.0).fit(X, y)
+    jump, _ = _jumps(plain, X, 1000, np.random.default_rng(1))
+    assert n_edges > 1000
+    assert jump > 0.5
+    assert blended <= 1e-4 * jump
+    new = rng.normal(size=(2000, n_features))
+    truth = (np.sin(3 * new[:, 0]) > new[:, 1]).astype(int)
+    assert machine.score(new, truth) >= plain.score(new, truth) - 0.002
+
+
+def test_blend_and_overlap_do_not_lower_the_accuracy():
+    X, y = _board()
+    learn, judge = slice(0, 1000), slice(1000, None)
+    score = {}
+    for overlap, blend in ((0.0, 0.0), (0.3, 0.0), (0.3, 0.2)):
+        machine = _cells(cells=100, gamma=60.0, C=10.0, overlap=overlap, blend=blend)
+        score[overlap, blend] = machine.fit(X[learn], y[learn]).score(X[judge], y[judge])
+    assert score[0.3, 0.0] >= score[0.0, 0.0]
+    assert score[0.3, 0.2] >= score[0.3, 0.0] - 0.005
+    assert score[0.3, 0.2] > 0.9
+
+
+# What it proves.
+
+
+def _optima(X, y, machine, weight=None):
+    """The optimum of each cell, by an exact solver, for two classes."""
+    weight = np.ones(len(y)) if weight is None else weight
+    optima = []
+    for rows in reference.members(X, machine.cell_centers_, machine.overlap):
+        m = np.array(sorted(rows))
+        K = rbf_kernel(X[m], gamma=machine.gamma_)
+        Q = signed_kernel(K, np.where(y[m] == 1, 1.0, -1.0), machine.C, weight[m])
+        optima.append(-dual_value(Q, l2svm_dual_exact(Q)))
+    return np.array(optima)
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.3])
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-8])
+def test_the_certificate_encloses_the_sum_of_the_optima(overlap, tol):
+    X, y = _moons(200, 0.4)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=200)
+    machine = _cells(cells=CENTERS, overlap=overlap, tol=tol, C=3.0).fit(X, y, weight)
+    found, optima = machine.certificate_, _optima(X, y, machine, weight)
+    assert found.dual <= optima.sum() * (1 + 1e-9)
+    assert found.primal >= optima.sum() * (1 - 1e-9)
+    # All of these cells have both classes.
+    assert found.primal - found.dual <= 2 * tol * found.primal
+    assert found.gap == pytest.approx((found.primal - found.dual) / found.primal)
+    assert (found.scope, found.full_dual) == ("cells", None)
+    named = re.fullmatch(
+        r"5 cells of up to (\d+) rows, the largest gap (\S+) in cell (\d)", found.stopped
+    )
+    sizes = [len(rows) for rows in reference.members(X, CENTERS, overlap)]
+    assert int(named[1]) == max(sizes)
+    assert float(named[2]) <= 2 * tol
+    if tol > 1e-2:
+        worst = int(named[3])
+        gaps = [
+            _gap_of_cell(machine, X, y, weight, cell, optimum)
+            for cell, optimum in enumerate(optima)
+        ]
+        assert gaps[worst] > 0
+
+
+def _gap_of_cell(machine, X, y, weight, cell, optimum):
+    """How far the machine of a cell is from its optimum."""
+    own = slice(machine.cell_offsets_[cell], machine.cell_offsets_[cell + 1])
+    rows = sorted(reference.members(X, machine.cell_centers_, machine.overlap)[cell])
+    Z, beta, b = (
+        machine.support_vectors_[own],
+        machine.dual_coef_[0, own],
+        machine.intercept_[cell, 0],
+    )
+    f, w2 = np.full(len(rows), b), 0.0
+    if len(beta):
+        f += rbf_kernel(X[rows], Z, gamma=machine.gamma_) @ beta
+        w2 = beta @ rbf_kernel(Z, gamma=machine.gamma_) @ beta
+    slack = np.maximum(0.0, 1.0 - np.where(y[rows] == 1, 1.0, -1.0) * f)
+    return 0.5 * w2 + 0.5 * b * b + machine.C * weight[rows] @ slack**2 - optimum
+
+
+def test_the_primal_is_the_objective_of_the_machines_handed_out():
+    X, y = _moons(250, 0.35)
+    ones = np.ones(250)
+    machine = _cells(cells=30, C=2.0).fit(X, y)
+    optima = _optima(X, y, machine)
+    above = [
+        _gap_of_cell(machine, X, y, ones, cell, optimum) for cell, optimum in enumerate(optima)
+    ]
+    assert min(above) >= -1e-9
+    assert_allclose(machine.certificate_.primal, sum(above) + optima.sum(), rtol=1e-6)
+    assert machine.certificate_.dual <= optima.sum()
+    assert machine.certificate_.n_vectors == len(machine.support_) == machine.cell_offsets_[-1]
+
+
+def test_cells_of_one_class_do_not_hide_in_the_gap():
+    X, y = make_blobs(200, centers=[[-20, 0], [20, 0]], random_state=0)
+    machine = _cells(cells=20).fit(X, y)
+    found = machine.certificate_
+    assert found.n_vectors == 0
+    assert found.stopped.endswith("the largest gap 0.0e+00 in cell 0") or "gap 0.0" in found.stopped
+    optima = _optima(X, y, machine)
+    assert found.dual <= optima.sum() <= found.primal
+    assert 0.1 < found.gap < 1.0
+
+
+@every_data
+def test_max_vectors_is_a_budget_over_all_cells(data):
+    X, y = DATA[data](600)
+    free = _cells(cells=60, C=10.0).fit(X, y)
+    budget = free.certificate_.n_vectors // 2
+    machine = _cells(cells=60, C=10.0, max_vectors=budget).fit(X, y)
+    found = machine.certificate_
+    assert len(machine.cell_centers_) == len(free.cell_centers_) > 5
+    assert len(machine.support_vectors_) == found.n_vectors <= budget
+    assert machine.score(X, y) > 0.8
+    # The span of fewer vectors can do no better, and the full problem has its bound.
+    assert found.primal >= free.certificate_.dual
+    assert found.full_dual <= free.certificate_.primal
+    assert found.full_dual <= found.dual
+    plenty = _cells(cells=60, C=10.0, max_vectors=10**6).fit(X, y)
+    assert_array_equal(plenty.decision_function(X), free.decision_function(X))
+
+
+# Robustness.
+
+
+@every_data
+def test_the_bits_do_not_depend_on_threads_and_the_answer_not_on_the_order_of_rows(data):
+    X, y = DATA[data](500)
+    machine = _cells().fit(X, y)
+    assert len(machine.cell_centers_) > 5
+    for n_jobs in (2, 3):
+        other = _cells(n_jobs=n_jobs).fit(X, y)
+        assert_array_equal(other.cell_centers_, machine.cell_centers_)
+        assert_array_equal(other.dual_coef_, machine.dual_coef_)
+        assert_array_equal(other.decision_function(X), machine.decision_function(X))
+    order = np.random.default_rng(0).permutation(500)
+    shuffled = _cells().fit(X[order], y[order])
+    assert_array_equal(shuffled.cell_centers_, machine.cell_centers_)
+    assert_array_equal(order[shuffled.support_], machine.support_)
+    assert_array_equal(shuffled.decision_function(X), machine.decision_function(X))
+
+
+@pytest.mark.parametrize("cells", [30, CENTERS, "auto"], ids=["size", "given", "auto"])
+def test_a_weight_of_k_is_k_copies(cells):
+    X, y = _three_classes(200)
+    counts = np.random.default_rng(0).integers(0, 4, size=200)
+    weighted = _cells(cells=cells).fit(X, y, counts)
+    copied = _cells(cells=cells).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert_array_equal(weighted.cell_centers_, copied.cell_centers_)
+    assert_array_equal(weighted.decision_function(X), copied.decision_function(X))
+
+
+@pytest.mark.parametrize("engine_of_cell", ["exact", "span"])
+def test_rows_in_every_form(engine_of_cell, tmp_path):
+    X, y = _three_classes(300)
+    X = np.round(8 * X)
+    parameters = {"max_vectors": 60} if engine_of_cell == "span" else {}
+    plain = _cells(gamma=0.05, **parameters).fit(X, y)
+    expected = plain.decision_function(X)
+    np.save(tmp_path / "rows.npy", X)
+    forms = {
+        "csr matrix": sparse.csr_matrix(X),
+        "csr array": sparse.csr_array(X),
+        "mapped": np.load(tmp_path / "rows.npy", mmap_mode="r"),
+        "fortran": np.asfortranarray(X),
+        "single": X.astype(np.float32),
+        "bytes": X.astype(np.int8),
+        "list": X.tolist(),
+    }
+    for name, form in forms.items():
+        machine = _cells(gamma=0.05, **parameters).fit(form, y)
+        assert_array_equal(machine.cell_centers_, plain.cell_centers_)
+        loose = {"rtol": 1e-6, "atol": 1e-6} if sparse.issparse(form) or name == "single" else {}
+        loose = {"atol": 5e-3} if engine_of_cell == "span" and loose else loose
+        assert_allclose(machine.decision_function(form), expected, **loose, err_msg=name)
+        assert sparse.issparse(machine.support_vectors_) == sparse.issparse(form)
+
+
+def test_sparse_rows_with_wide_indices():
+    X, y = _moons(100)
+    stored = sparse.csr_array(X)
+    stored.indices, stored.indptr = stored.indices.astype(np.int64), stored.indptr.astype(np.int64)
+    machine = _cells(cells=CENTERS).fit(stored, y)
+    assert_allclose(
+        machine.decision_function(stored),
+        _cells(cells=CENTERS).fit(X, y).decision_function(X),
+        atol=1e-4,
+    )
+
+
+def test_a_small_memory_changes_nothing_but_blocks():
+    X, y = _moons(1500)
+    machine = _cells(cells=100).fit(X, y)
+    small = _cells(cells=100, memory="200KB").fit(X, y)
+    assert_array_equal(small.cell_centers_, machine.cell_centers_)
+    assert_allclose(small.decision_function(X), machine.decision_function(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-10, 1e10, 1e100])
+def test_scales(scale):
+    X, y = _moons()
+    parameters = {"gamma": "scale", "tol": 1e-10}
+    machine = _cells(cells=scale * CENTERS, **parameters).fit(scale * X, y)
+    plain = _cells(cells=CENTERS, **parameters).fit(X, y)
+    assert_allclose(
+        machine.decision_function(scale * X), plain.decision_function(X), rtol=1e-4, atol=1e-4
+    )
+    # Other rows have another hash, and so other cells.
+    machine = _cells(**parameters).fit(scale * X, y)
+    assert len(machine.cell_centers_) > 3
+    assert machine.score(scale * X, y) > 0.9
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e100])
+def test_values_beyond_single_precision_are_named(scale):
+    X, y = _moons()
+    with pytest.raises(ValueError, match="infinite or undefined values on this data: scale X"):
+        _cells(gamma="scale").fit(scale * X, y)
+
+
+def test_rows_far_from_everything_get_an_answer():
+    X, y = _moons()
+    machine = _cells().fit(X, y)
+    values = machine.decision_function([[1e200, 0.0], [-1e300, 1e10], [1e20, -1e20]])
+    assert np.isfinite(values).all()
+
+
+def test_one_feature_and_constant_columns():
+    X = np.random.default_rng(0).uniform(-3, 3, size=(300, 1))
+    y = (np.sin(4 * X[:, 0]) > 0).astype(int)
+    machine = _cells(gamma=10.0, C=10.0).fit(X, y)
+    assert machine.score(X, y) > 0.95
+    wide = np.column_stack([X, np.full(300, 1e6), np.zeros(300)])
+    wider = _cells(gamma=10.0, C=10.0).fit(wide, y)
+    assert len(wider.cell_centers_) == pytest.approx(len(machine.cell_centers_), abs=3)
+    assert wider.score(wide, y) > 0.95
+
+
+def test_labels_of_any_type_and_weights_of_classes():
+    X, y = _three_classes()
+    names = np.array(["κόκκινο", "синий", "緑"])
+    machine = _cells().fit(X, names[y])
+    assert_array_equal(machine.classes_, np.sort(names))
+    assert machine.score(X, names[y]) > 0.85
+    numbers = _cells().fit(X, np.argsort(np.argsort(names))[y])
+    assert_array_equal(machine.decision_function(X), numbers.decision_function(X))
+    factors = {0: 1.0, 1: 5.0, 2: 0.5}
+    by_class = _cells(cells=CENTERS, class_weight=factors).fit(X, y)
+    by_row = _cells(cells=CENTERS).fit(X, y, np.array([1.0, 5.0, 0.5])[y])
+    assert_array_equal(by_class.decision_function(X), by_row.decision_function(X))
+    balanced = _cells(cells=CENTERS, class_weight="balanced").fit(X, y)
+    expected = _cells(cells=CENTERS).fit(X, y, (len(y) / (3 * np.bincount(y)))[y])
+    assert_allclose(balanced.decision_function(X), expected.decision_function(X), atol=1e-9)
+
+
+def test_pickles_clones_and_parameters():
+    X, y = _moons()
+    machine = _cells(cells=CENTERS, blend=0.1).fit(X, y)
+    again = pickle.loads(pickle.dumps(machine))
+    assert_array_equal(again.decision_function(X), machine.decision_function(X))
+    copy = clone(machine)
+    assert_array_equal(copy.get_params()["cells"], CENTERS)
+    assert (copy.get_params()["blend"], copy.get_params()["overlap"]) == (0.1, 0.3)
+    assert_array_equal(copy.fit(X, y).decision_function(X), machine.decision_function(X))
+    other = machine.set_params(engine="exact").fit(X, y)
+    assert other.engine_ == "exact"
+    for name in ("cell_centers_", "cell_offsets_", "cell_gamma_"):
+        assert not hasattr(other, name)
+    assert other.decision_function(X).shape == (300,)
+
+
+def test_warm_starts_begin_anew_in_cells():
+    X, y = _moons()
+    machine = _cells(warm_start=True, tol=1e-8).fit(X, y)
+    machine.set_params(C=5.0).fit(X, y)
+    cold = _cells(C=5.0, tol=1e-8).fit(X, y)
+    assert_array_equal(machine.decision_function(X), cold.decision_function(X))
+    # And after cells, where rows are vectors of several.
+    for engine in ("exact", "span"):
+        warm = _cells(warm_start=True, tol=1e-8).fit(X, y).set_params(engine=engine).fit(X, y)
+        cold = _cells(engine=engine, tol=1e-8).fit(X, y)
+        assert_allclose(warm.decision_function(X), cold.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"cells": "many"}, ValueError, "cells='many' is not known"),
+        ({"cells": 1}, ValueError, "cells=1 must be at least 2"),
+        ({"cells": 2.5}, TypeError, "cells=2.5"),
+        ({"cells": None}, TypeError, "cells=None"),
+        ({"cells": True}, TypeError, "cells=True"),
+        ({"cells": [1.0, 2.0]}, ValueError, "cells must be"),
+        ({"cells": [[1.0], [1.0, 2.0]]}, ValueError, "table of centres"),
+        ({"cells": [[1.0, 2.0, 3.0]]}, ValueError, "centres of 2 features"),
+        ({"cells": [[np.inf, 2.0]]}, ValueError, "not finite"),
+        ({"overlap": -0.1}, ValueError, "overlap=-0.1 must not be negative"),
+        ({"overlap": np.nan}, ValueError, "overlap=nan"),
+        ({"overlap": "some"}, TypeError, "overlap='some' must be a number"),
+        ({"blend": -1}, ValueError, "blend=-1 must not be negative"),
+        ({"blend": np.inf}, ValueError, "blend=inf"),
+        ({"blend": None}, TypeError, "blend=None must be a number"),
+        ({"engine": "cell"}, ValueError, "engine='cell' is not known"),
+        ({"kernel": "precomputed"}, ValueError, "kernel='precomputed'.*engine='span'"),
+    ],
+)
+@pytest.mark.parametrize("search", [False, True], ids=["fit", "search"])
+def test_parameters_that_are_wrong_are_named(parameters, error, message, search):
+    X, y = _moons(40)
+    if search:
+        machine = MarginClassifierCV([1.0], [1.0], **{"engine": "cells"} | parameters)
+    else:
+        machine = _cells(**parameters)
+    with pytest.raises(error, match=message):
+        machine.fit(X, y)
+
+
+# Limits, interrupts, progress.
+
+
+@pytest.mark.parametrize("limit", [{"max_time": 1e-9}, {"max_iter": 1}])
+def test_a_fit_without_time_is_a_valid_model(limit):
+    X, y = _three_classes()
+    with pytest.warns(ConvergenceWarning, match="reached"):
+        machine = _cells(**limit).fit(X, y)
+    assert machine.certificate_.n_vectors == 0
+    assert machine.certificate_.dual <= machine.certificate_.primal
+    assert machine.certificate_.gap > 0.5
+    # Better than one constant for all rows.
+    assert machine.score(X, y) > np.bincount(y).max() / len(y) + 0.1
+
+
+def test_an_interrupt_leaves_the_cells_that_were_done(monkeypatch):
+    X, y = _moons(1200, 0.3)
+    whole = _cells(cells=15, overlap=0.0).fit(X, y)
+    n_cells = len(whole.cell_centers_)
+    assert n_cells > 64
+    fitted, exact = [], in_cells.exact_machine
+
+    def interrupted(*arguments):
+        fitted.append(None)
+        if len(fitted) == 70:
+            raise KeyboardInterrupt
+        return exact(*arguments)
+
+    monkeypatch.setattr(in_cells, "exact_machine", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        machine = _cells(cells=15, overlap=0.0).fit(X, y)
+    assert len(fitted) == 70
+    sizes = np.bincount(_own(X, whole.cell_centers_))
+    done = sorted(range(n_cells), key=lambda c: (-sizes[c], c))[:64]
+    for cell in range(n_cells):
+        parts = [
+            (m.intercept_[cell], m.dual_coef_[:, m.cell_offsets_[cell] : m.cell_offsets_[cell + 1]])
+            for m in (machine, whole)
+        ]
+        if cell in done:
+            assert_array_equal(parts[0][0], parts[1][0])
+            assert_array_equal(parts[0][1], parts[1][1])
+        else:
+            assert parts[0][1].size == 0
+    assert machine.score(X, y) > 0.8
+
+
+def test_an_interrupt_inside_the_machine_of_a_cell_ends_the_fit(monkeypatch):
+    X, y = _moons(600)
+    steps, step = [], SpanFit.step
+
+    def interrupted(self, state):
+        steps.append(None)
+        if len(steps) == 3:
+            raise KeyboardInterrupt
+        return step(self, state)
+
+    monkeypatch.setattr(SpanFit, "step", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        machine = _cells(cells=100, max_vectors=40).fit(X, y)
+    assert len(steps) == 3
+    assert np.isfinite(machine.decision_function(X)).all()
+
+
+def test_progress_is_told_in_cells_too(capsys):
+    X, y = _moons(1200)
+    machine = _cells(cells=15, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == machine.n_iter_ >= 3
+    assert all(line.startswith("[MarginClassifier] step ") for line in lines)
+    assert "(cells)" in lines[-1]
+    assert f"{machine.certificate_.n_vectors:,} vectors" in lines[-1]
+
+
+# The choice of an engine.
+
+
+@pytest.fixture
+def quickly(monkeypatch):
+    """As if 500 rows were many, and 100 vectors a lot."""
+    for name, value in {
+        "_EXACT_ROWS": 300,
+        "_MOST_EXACT_ROWS": 400,
+        "_LEAST_CUT_ROWS": 500,
+    }.items():
+        monkeypatch.setattr(margin, name, value)
+    monkeypatch.setattr(margin, "SIZES", (60, 200))
+    for name, value in {
+        "_LEARN": 600,
+        "_JUDGE": 600,
+        "_VECTORS": 40,
+        "_SMALL": 40,
+        "SIZES": (60, 200),
+    }.items():
+        monkeypatch.setattr(engines, name, value)
+
+
+def _said(machine):
+    named = re.search(
+        r"\(engine: on held-out rows of a sample (\S+) % in a span, (\S+) % in cells\)$",
+        machine.certificate_.stopped,
+    )
+    return float(named[1]), float(named[2])
+
+
+def test_auto_takes_cells_where_a_span_cannot_hold_the_boundary(quickly):
+    X, y = _board(2400)
+    machine = MarginClassifier(C=10.0, gamma=60.0, random_state=0, n_jobs=1).fit(X, y)
+    assert machine.engine_ == "cells"
+    assert machine.certificate_.scope == "cells"
+    span, cells = _said(machine)
+    assert cells > span + 5
+    assert len(machine.cell_centers_) == pytest.approx(2400 / 60, rel=0.5)
+    given = MarginClassifier(
+        C=10.0, gamma=60.0, random_state=0, cells=[[0.25, 0.5], [0.75, 0.5]], n_jobs=1
+    )
+    assert_array_equal(given.fit(X, y).cell_centers_, [[0.25, 0.5], [0.75, 0.5]])
+
+
+def _plane(n=1500, n_features=30):
+    X = np.random.default_rng(0).normal(size=(n, n_features))
+    return X, (X.sum(axis=1) > 0).astype(int)
+
+
+def test_auto_takes_a_span_where_cells_are_too_small_to_see_the_boundary(quickly):
+    X, y = _plane()
+    machine = MarginClassifier(kernel="linear", random_state=0, n_jobs=1).fit(X, y)
+    assert machine.engine_ == "span"
+    span, cells = _said(machine)
+    assert span > cells + 5
+    assert not hasattr(machine, "cell_centers_")
+    forced = MarginClassifier(kernel="linear", random_state=0, n_jobs=1, engine="span").fit(X, y)
+    assert_array_equal(machine.decision_function(X), forced.decision_function(X))
+
+
+def test_auto_does_not_ask_where_a_user_has_decided_or_rows_are_few(quickly):
+    X, y = _board(2400)
+    for parameters in ({"max_vectors": 30}, {"vectors": X[:20]}, {"engine": "span"}):
+        machine = MarginClassifier(gamma=60.0, random_state=0, **parameters).fit(X, y)
+        assert machine.engine_ == "span"
+        assert "held-out" not in machine.certificate_.stopped
+    small = MarginClassifier(gamma=60.0, random_state=0).fit(X[:250], y[:250])
+    exact = MarginClassifier(gamma=60.0, random_state=0, engine="exact").fit(X[:250], y[:250])
+    assert small.engine_ == "exact"
+    assert "held-out" not in small.certificate_.stopped
+    assert_array_equal(small.decision_function(X), exact.decision_function(X))
+
+
+def test_auto_is_not_confused_by_a_class_that_the_sample_does_not_hold(quickly):
+    X, y = _board(2400)
+    y[:2] = 2
+    X[:2] += 5.0
+    machine = MarginClassifier(C=10.0, gamma=60.0, random_state=0, n_jobs=1).fit(X, y)
+    assert machine.engine_ == "cells"
+    assert_array_equal(machine.predict(X[:2]), [2, 2])
+
+
+def test_the_size_of_cells_is_chosen_on_held_out_rows(quickly):
+    small = _cells(cells="auto").fit(*_moons(2400))
+    X, y = _plane()
+    large = _cells(cells="auto", kernel="linear").fit(X, y)
+    for machine, n in ((small, 2400), (large, 1500)):
+        named = re.search(
+            r"held-out rows of a sample (\S+) % in cells of 60, (\S+) % in cells of 200\)$",
+            machine.certificate_.stopped,
+        )
+        size = 60 if machine is small else 200
+        assert (float(named[2]) >= float(named[1]) + 0.5) == (size == 200)
+        assert n / size / 2 <= len(machine.cell_centers_) <= 3 * n / size
+
+
+def test_few_rows_are_one_cell_where_the_size_is_left_to_it():
+    X, y = _moons(30)
+    machine = _cells(cells="auto", tol=1e-10).fit(X, y)
+    assert len(machine.cell_centers_) == 1
+    exact = _cells(engine="exact", tol=1e-10).fit(X, y)
+    assert_allclose(machine.decision_function(X), exact.decision_function(X), atol=1e-10)
+    two = _cells(cells="auto").fit([[0.0], [1.0]], [0, 1])
+    assert_array_equal(two.predict([[0.0], [1.0]]), [0, 1])
+
+
+# Cross-validation in cells.
+
+CS = [0.1, 1.0, 20.0]
+
+
+class _Recorder:
+    """A score that keeps the decision values it is asked to judge."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, estimator, X, y):
+        self.seen.append(estimator.decision_function(X))
+        return np.mean(estimator.predict(X) == y)
+
+
+def _search(Cs=CS, gammas=(0.5, 5.0), **parameters):
+    defaults = {
+        "engine": "cells",
+        "cells": CENTERS,
+        "cv": StratifiedKFold(3, shuffle=True, random_state=0),
+        "random_state": 0,
+        "n_jobs": 1,
+    }
+    return MarginClassifierCV(Cs, gammas, **defaults | parameters)
+
+
+@every_data
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_of_a_search_are_those_of_fits_to_the_other_rows(data, weighted, monkeypatch):
+    monkeypatch.setattr("widemargin.svm.margin_cv._CELLS_TOL", 1e-11)
+    X, y = DATA[data]()
+    weight = np.random.default_rng(0).uniform(0.2, 3.0, size=len(y)) if weighted else np.ones(300)
+    recorder = _Recorder()
+    search = _search(overlap=0.0, scoring=recorder).fit(X, y, weight)
+    plain = _search(overlap=0.0).fit(X, y, weight)
+    seen = iter(recorder.seen)
+    splits = list(search.cv.split(X, y))
+    scores = np.empty((2, 3, 3))
+    for g, gamma in enumerate((0.5, 5.0)):
+        for c, C in enumerate(CS):
+            for k, (train, test) in enumerate(splits):
+                machine = _cells(
+                    cells=CENTERS, overlap=0.0, blend=0.0, C=C, gamma=gamma, tol=1e-11
+                ).fit(X[train], y[train], weight[train])
+                expected = machine.decision_function(X[test])
+                assert_allclose(next(seen), expected, atol=1e-4 * np.abs(expected).max())
+                scores[g, c, k] = machine.score(X[test], y[test], weight[test])
+    flat = scores.swapaxes(0, 1).reshape(6, 3)
+    for k in range(3):
+        assert_allclose(plain.cv_results_[f"split{k}_test_score"], flat[:, k], atol=1.5 / 100)
+    best = plain.cv_results_["mean_test_score"].argmax()
+    assert plain.best_params_ == plain.cv_results_["params"][best]
+    assert plain.best_score_ >= flat.mean(axis=1).max() - 0.01
+    final = _cells(cells=CENTERS, overlap=0.0, **plain.best_params_).fit(X, y, weight)
+    assert_array_equal(plain.decision_function(X), final.decision_function(X))
+    assert plain.certificate_.scope == "cells"
+
+
+def test_a_search_in_cells_by_size_finds_a_good_pair():
+    X, y = _board(1200)
+    search = _search([0.1, 10.0], [0.5, 60.0], cells=100).fit(X[:900], y[:900])
+    assert search.best_params_ == {"C": 10.0, "gamma": 60.0}
+    assert search.score(X[900:], y[900:]) == pytest.approx(search.best_score_, abs=0.06)
+    for n_jobs in (2, 3):
+        other = _search([0.1, 10.0], [0.5, 60.0], cells=100, n_jobs=n_jobs).fit(X[:900], y[:900])
+        for name, values in search.cv_results_.items():
+            if name.endswith("score"):
+                assert_array_equal(other.cv_results_[name], values)
+
+
+def _two_halves(n=600):
+    """A chessboard on the left, a noisy line on the right."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    fine = (np.floor(5 * X).sum(axis=1) % 2).astype(int)
+    line = (X[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(int)
+    return X + np.where(X[:, :1] < 0, [-5.0, 0.0], [5.0, 0.0]), np.where(X[:, 0] < 0, fine, line)
+
+
+HALVES = np.array([[-5.5, 0.0], [5.5, 0.0]])
+
+
+def test_every_cell_gets_the_pair_that_is_best_for_it(monkeypatch):
+    pairs, best = [], CellChoices.best
+
+    def noting(self, Cs):
+        pairs.extend(zip(*best(self, Cs), strict=True))
+        return best(self, Cs)
+
+    monkeypatch.setattr(CellChoices, "best", noting)
+    X, y = _two_halves()
+    grid = {"Cs": [0.1, 10.0], "gammas": [0.2, 30.0]}
+    search = _search(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-10).fit(X, y)
+    machine = search.best_estimator_
+    assert_array_equal(machine.cell_gamma_, [30.0, 0.2])
+    decision = search.decision_function(X)
+    splits = list(search.cv.split(X, y))
+    for side, pair in zip((X[:, 0] < 0, X[:, 0] > 0), pairs, strict=True):
+        hand = MarginClassifier(engine="exact", tol=1e-10, gamma=pair[0], C=pair[1])
+        hand.fit(X[side], y[side])
+        assert_allclose(decision[side], hand.decision_function(X[side]), atol=1e-4)
+        # No other pair answers more of the rows of this cell right when they are held out.
+        right = {}
+        for gamma in grid["gammas"]:
+            for C in grid["Cs"]:
+                machine = MarginClassifier(C, engine="exact", gamma=gamma)
+                right[gamma, C] = sum(
+                    machine.fit(X[train][side[train]], y[train][side[train]]).score(
+                        X[test][side[test]], y[test][side[test]]
+                    )
+                    * side[test].sum()
+                    for train, test in splits
+                )
+        assert right[pair] >= max(right.values()) - 2
+    shared = _search(**grid, cells=HALVES, overlap=0.0).fit(X, y)
+    assert not hasattr(shared.best_estimator_, "cell_gamma_")
+    assert search.score(X, y) != shared.score(X, y)
+    # A machine of its own, that can be fitted anew.
+    again = machine.set_params(cells=40).fit(X, y)
+    assert not hasattr(again, "cell_gamma_")
+
+
+def test_a_pair_of_its_own_also_where_a_cell_is_not_exact(monkeypatch):
+    X, y = _two_halves()
+    grid = {"Cs": [0.1, 10.0], "gammas": [0.2, 30.0]}
+    exact = _search(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-8).fit(X, y)
+    # After the search, that cells are too large for a matrix.
+    best = CellChoices.best
+
+    def large_from_now_on(self, Cs):
+        monkeypatch.setattr(in_cells, "MATRIX_ROWS", 10)
+        return best(self, Cs)
+
+    monkeypatch.setattr(CellChoices, "best", large_from_now_on)
+    search = _search(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-8).fit(X, y)
+    assert_array_equal(search.best_estimator_.cell_gamma_, [30.0, 0.2])
+    assert_allclose(search.decision_function(X), exact.decision_function(X), atol=1e-3)
+    assert search.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-6)
+
+
+def test_the_choice_for_a_cell_does_not_depend_on_the_unit_of_weights():
+    X, y = _two_halves()
+    plain = _search([0.1, 10.0], [0.2, 30.0], cells=30, per_cell=True).fit(X, y)
+    light = _search([1e2, 1e4], [0.2, 30.0], cells=30, per_cell=True)
+    light.fit(X, y, np.full(len(y), 1e-3))
+    assert len(set(plain.best_estimator_.cell_gamma_)) == 2
+    assert_array_equal(plain.best_estimator_.cell_gamma_, light.best_estimator_.cell_gamma_)
+
+
+def test_searches_can_be_kept_and_copied():
+    X, y = _two_halves()
+    search = _search([1.0, 10.0], [0.2, 30.0], cells=HALVES, per_cell=True).fit(X, y)
+    again = pickle.loads(pickle.dumps(search))
+    assert_array_equal(again.decision_function(X), search.decision_function(X))
+    copy = clone(search)
+    assert copy.get_params()["per_cell"] is True
+    assert_array_equal(copy.fit(X, y).decision_function(X), search.decision_function(X))
+    sparse_search = clone(search).fit(sparse.csr_array(X), y)
+    assert_array_equal(sparse_search.best_estimator_.cell_gamma_, [30.0, 0.2])
