@@ -19,7 +19,7 @@ from widemargin import MarginClassifier, MarginClassifierCV
 from widemargin.cells import Partition
 from widemargin.rows import as_rows
 from widemargin.span import SpanFit
-from widemargin.svm import engines, in_cells, margin
+from widemargin.svm import engines, folds_in_cells, in_cells, margin
 from widemargin.svm.folds_in_cells import CellChoices
 
 # Data, and machines by hand.
@@ -267,7 +267,7 @@ def test_blend_and_overlap_do_not_lower_the_accuracy():
     for overlap, blend in ((0.0, 0.0), (0.3, 0.0), (0.3, 0.2)):
         machine = _cells(cells=100, gamma=60.0, C=10.0, overlap=overlap, blend=blend)
         score[overlap, blend] = machine.fit(X[learn], y[learn]).score(X[judge], y[judge])
-    assert score[0.3, 0.0] >= score[0.0, 0.0]
+    assert score[0.3, 0.0] >= score[0.0, 0.0] - 0.005
     assert score[0.3, 0.2] >= score[0.3, 0.0] - 0.005
     assert score[0.3, 0.2] > 0.9
 
@@ -585,7 +585,8 @@ def test_a_fit_without_time_is_a_valid_model(limit):
     assert machine.score(X, y) > np.bincount(y).max() / len(y) + 0.1
 
 
-def test_an_interrupt_leaves_the_cells_that_were_done(monkeypatch):
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_leaves_the_cells_that_were_done(n_jobs, monkeypatch):
     X, y = _moons(1200, 0.3)
     whole = _cells(cells=15, overlap=0.0).fit(X, y)
     n_cells = len(whole.cell_centers_)
@@ -600,8 +601,8 @@ def test_an_interrupt_leaves_the_cells_that_were_done(monkeypatch):
 
     monkeypatch.setattr(in_cells, "exact_machine", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        machine = _cells(cells=15, overlap=0.0).fit(X, y)
-    assert len(fitted) == 70
+        machine = _cells(cells=15, overlap=0.0, n_jobs=n_jobs).fit(X, y)
+    assert 70 <= len(fitted) <= 75
     sizes = np.bincount(_own(X, whole.cell_centers_))
     done = sorted(range(n_cells), key=lambda c: (-sizes[c], c))[:64]
     for cell in range(n_cells):
@@ -911,3 +912,38 @@ def test_searches_can_be_kept_and_copied():
     assert_array_equal(copy.fit(X, y).decision_function(X), search.decision_function(X))
     sparse_search = clone(search).fit(sparse.csr_array(X), y)
     assert_array_equal(sparse_search.best_estimator_.cell_gamma_, [30.0, 0.2])
+
+
+def test_a_search_says_which_cells_are_too_large_for_it(monkeypatch):
+    X, y = _moons()
+    monkeypatch.setattr(folds_in_cells, "MATRIX_ROWS", 50)
+    with pytest.raises(ValueError, match=r"A cell has .* rows.*cells of at most 50 rows"):
+        _search().fit(X, y)
+
+
+# Whether the time is enough for the final fit is not sure.
+@pytest.mark.filterwarnings("ignore:MarginClassifier stopped before its rule was met")
+@pytest.mark.parametrize("per_cell", [False, True])
+def test_a_search_without_time_is_a_valid_model(per_cell, monkeypatch):
+    X, y = _three_classes(600)
+    asked, scores = [], folds_in_cells._cell_scores
+
+    def noting(points, members, *arguments):
+        asked.append(len(members))
+        return scores(points, members, *arguments)
+
+    monkeypatch.setattr(folds_in_cells, "_cell_scores", noting)
+    search = _search(cells=8, max_time=1e-6, per_cell=per_cell).fit(X, y)
+    assert 2 <= len(asked) < len(search.best_estimator_.cell_centers_)
+    assert search.best_params_ in search.cv_results_["params"]
+    assert set(search.predict(X)) <= {0, 1, 2}
+
+
+def test_words_for_gamma_and_balanced_classes_work_in_a_search():
+    X, y = _three_classes()
+    search = _search(gammas=["scale", "mean_distance"], class_weight="balanced", per_cell=True)
+    search.fit(X, y)
+    assert search.score(X, y) > 0.85
+    widths = [_cells(gamma=word).fit(X, y).gamma_ for word in ("scale", "mean_distance")]
+    for width in search.best_estimator_.cell_gamma_:
+        assert np.isclose(width, widths, rtol=1e-9).any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,26 @@ class Certificate:
             f"{self.n_passes} passes, {self.n_kernel:.2g} kernel values, {self.seconds:.2f} s; "
             f"{self.stopped}"
         )
+
+
+def bounds(primal: float, dual: float, **known: Any) -> Certificate:
+    """Return the certificate of two bounds on an optimum, of the full problem if not told else.
+
+    `known` are other fields; what is not known is zero. The loop fills in steps, seconds and
+    reason.
+    """
+    rest: dict[str, Any] = {
+        "gap": relative_gap(primal, dual),
+        "eps": None,
+        "scope": "full",
+        "n_vectors": 0,
+        "n_iter": 0,
+        "n_passes": 0,
+        "n_kernel": 0,
+        "seconds": 0.0,
+        "stopped": "",
+    }
+    return Certificate(primal=primal, dual=dual, **(rest | known))
 
 
 def relative_gap(primal: float, dual: float) -> float:

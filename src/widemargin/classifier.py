@@ -18,7 +18,7 @@ from widemargin.labelled import LabelledEstimator
 from widemargin.loop import Result
 from widemargin.machines import Machines
 from widemargin.progress import CallbackSupportMixin, Report, reporting, with_callbacks
-from widemargin.rows.base import IndexArray
+from widemargin.rows.base import BlockRows, IndexArray
 from widemargin.threads import n_threads, single_threaded_blas
 
 
@@ -80,20 +80,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, LabelledEstimator,
             Positive for the second class, or largest for the predicted one.
         """
         check_is_fitted(self)
-        X = self._checked(X)
-        rows = self._rows(X)
-        dense = self._dense_vectors()
-        coef = np.ascontiguousarray(self.dual_coef_.T)
-        machines = Machines(
-            self._kernel(self.gamma_),
-            dense,
-            coef,
-            self.intercept_,
-            np.float64,
-            rows.vectors_at_a_time,
-        )
+        rows = self._rows(self._checked(X))
         with single_threaded_blas():
-            values = np.concatenate(list(rows.scan(machines, width=machines.width)))
+            values = self._decision(rows)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -111,6 +100,18 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, LabelledEstimator,
         """
         scores = self.decision_function(X)
         return winners(self.classes_, scores)
+
+    def _decision(self, rows: BlockRows) -> NDArray[np.float64]:
+        """Return the decision values of rows, a column for each problem."""
+        machines = Machines(
+            self._kernel(self.gamma_),
+            self._dense_vectors(),
+            np.ascontiguousarray(self.dual_coef_.T),
+            self.intercept_,
+            np.float64,
+            rows.vectors_at_a_time,
+        )
+        return np.concatenate(list(rows.scan(machines, width=machines.width)))
 
     # The steps of `fit`.
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from widemargin.certificate import Certificate, relative_gap
+from widemargin.certificate import Certificate, bounds, relative_gap
 from widemargin.loop import Stop
 from widemargin.threads import ordered_map
 
@@ -111,18 +111,15 @@ class CellsFit:
         spans = any(fit.full_dual is not None for fit in state.fits)
         full = (fit.dual if fit.full_dual is None else fit.full_dual for fit in state.fits)
         done = len(state.fits) == len(self.sizes)
-        return Certificate(
-            primal=primal,
-            dual=dual,
-            gap=relative_gap(primal, dual) if done else 1.0,
-            eps=None,
+        gap = relative_gap(primal, dual) if done else 1.0
+        return bounds(
+            primal,
+            dual,
+            gap=gap,
             scope="cells",
             n_vectors=sum(fit.n_vectors for fit in state.fits),
-            n_iter=0,
             n_passes=2,
             n_kernel=sum(fit.n_kernel for fit in state.fits),
-            seconds=0.0,
-            stopped="",
             full_dual=sum(full) if spans else None,
         )
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin.discriminant.projection import (
     LabelledRows,
@@ -29,7 +27,7 @@ from widemargin.kernels.bandwidth import resolve_gamma
 from widemargin.machines import Machines
 from widemargin.parameters import check_choice, check_count, check_not_negative
 from widemargin.rows import Distinct, distinct_rows, parse_memory, weighted_moments
-from widemargin.rows.base import IndexArray
+from widemargin.rows.base import BlockRows, IndexArray
 from widemargin.span.basis import Basis, Vectors
 from widemargin.threads import single_threaded_blas
 
@@ -213,24 +211,11 @@ class KernelFisherDA(ProjectionEstimator):
             self._keep_expansion(features, data)
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Return the features of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Projections; float32 if X is, and float64 otherwise.
-        """
-        check_is_fitted(self)
-        rows = self._rows(self._checked(X))
+    def _projections(self, rows: BlockRows) -> Machines:
+        """Return the visitor that projects a block: sums over the vectors."""
         vectors: Any = self.vectors_
         dense = vectors.toarray() if sparse.issparse(vectors) else vectors
-        visit = Machines(
+        return Machines(
             self._kernel(self.gamma_),
             dense,
             np.ascontiguousarray(self.coef_.T),
@@ -239,13 +224,6 @@ class KernelFisherDA(ProjectionEstimator):
             np.float64,
             rows.vectors_at_a_time,
         )
-        out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype)
-        first = 0
-        with single_threaded_blas():
-            for values in rows.scan(visit, width=visit.width):
-                out[first : first + len(values)] = values
-                first += len(values)
-        return out
 
     # The steps of `fit`.
 

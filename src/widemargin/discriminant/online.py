@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.certificate import Certificate
+from widemargin.certificate import Certificate, bounds
 from widemargin.discriminant.pairs import ClassPairs
 from widemargin.loop import Stop
 
@@ -96,19 +96,7 @@ class Online:
 
     def certificate(self, state: OnlineState) -> Certificate:
         """Return what is known: the steps prove nothing by themselves."""
-        return Certificate(
-            primal=float("inf"),
-            dual=0.0,
-            gap=1.0,
-            eps=None,
-            scope="full",
-            n_vectors=0,
-            n_iter=0,
-            n_passes=0,
-            n_kernel=0,
-            seconds=0.0,
-            stopped="",
-        )
+        return bounds(float("inf"), 0.0)
 
     def stopped(self, state: OnlineState) -> Stop | None:
         """Return whether all updates are done."""

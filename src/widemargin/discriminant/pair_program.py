@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.certificate import Certificate, relative_gap
+from widemargin.certificate import Certificate, bounds, relative_gap
 from widemargin.discriminant.pairs import ClassPairs, Pairs
 from widemargin.loop import Stop
 from widemargin.qp import solve_nonnegative
@@ -127,19 +127,7 @@ class PairProgram:
 
     def certificate(self, state: ProgramState) -> Certificate:
         """Return the bounds on the optimum."""
-        return Certificate(
-            primal=state.primal,
-            dual=state.dual,
-            gap=relative_gap(state.primal, state.dual),
-            eps=None,
-            scope="full",
-            n_vectors=int((state.alpha > 0).sum()),
-            n_iter=0,
-            n_passes=0,
-            n_kernel=0,
-            seconds=0.0,
-            stopped="",
-        )
+        return bounds(state.primal, state.dual, n_vectors=int((state.alpha > 0).sum()))
 
     def stopped(self, state: ProgramState) -> Stop | None:
         """Return whether the gap is small, or no pair is left that could join."""

@@ -89,12 +89,17 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         check_is_fitted(self)
         rows = self._rows(self._checked(X))
         out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype)
-        features = self._features()
-        visit = Projected(features, self.mean_, self.components_, out)
+        visit = self._projections(rows)
+        first = 0
         with single_threaded_blas():
-            for _ in rows.scan(visit, width=features.width):
-                pass
+            for values in rows.scan(visit, width=visit.width):
+                out[first : first + len(values)] = values
+                first += len(values)
         return out
+
+    def _projections(self, rows: BlockRows) -> Any:
+        """Return the visitor that projects a block, with the `width` of what it needs for a row."""
+        return Projected(self._features(), self.mean_, self.components_)
 
     @property
     def _n_features_out(self) -> int:
@@ -221,13 +226,18 @@ class Projected:
     features: VisitFeatures
     mean: Vector
     components: Matrix
-    out: NDArray[Any]
 
-    def __call__(self, block: Any, where: slice) -> None:
-        """Write the projections of the rows of a block."""
+    @property
+    def width(self) -> int:
+        """How many numbers a row needs."""
+        return self.features.width
+
+    def __call__(self, block: Any, where: slice) -> Matrix:
+        """Return the projections of the rows of a block."""
+        projected: Matrix
         if sparse.issparse(block) and isinstance(self.features, DenseColumns):
             # Sparse rows lie near the origin by nature, and stay sparse.
-            product = block.astype(np.float64) @ self.components.T
-            self.out[where] = product - self.components @ self.mean
+            projected = block.astype(np.float64) @ self.components.T - self.components @ self.mean
         else:
-            self.out[where] = (self.features(block) - self.mean) @ self.components.T
+            projected = (self.features(block) - self.mean) @ self.components.T
+        return projected

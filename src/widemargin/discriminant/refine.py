@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from widemargin.certificate import Certificate, relative_gap
+from widemargin.certificate import Certificate, bounds, relative_gap
 from widemargin.discriminant.pairs import ClassPairs
 from widemargin.loop import Stop
 
@@ -145,19 +145,7 @@ class Refine:
         """Return one over the smallest distance, and what it cannot fall below."""
         primal = 1.0 / state.reached if state.reached > 0 else np.inf
         dual = 1.0 / self.bound if self.bound > 0 else np.inf
-        return Certificate(
-            primal=primal,
-            dual=min(primal, dual),
-            gap=relative_gap(primal, dual),
-            eps=None,
-            scope="full",
-            n_vectors=0,
-            n_iter=0,
-            n_passes=0,
-            n_kernel=0,
-            seconds=0.0,
-            stopped="",
-        )
+        return bounds(primal, min(primal, dual), gap=relative_gap(primal, dual))
 
     def stopped(self, state: RefineState) -> Stop | None:
         """Return whether all starts are done, or nothing is left to gain."""

@@ -200,7 +200,7 @@ def _with_neighbours(
     last = np.searchsorted(second[order], filled, side="right")
     wider = []
     for c, own in enumerate(members):
-        room = round(overlap * len(own))
-        guests: NDArray[Any] = order[first[c] : min(last[c], first[c] + room)]
+        room = min(round(overlap * len(own)), int(last[c] - first[c]))
+        guests: NDArray[Any] = order[first[c] : first[c] + room]
         wider.append(np.sort(np.concatenate([own, guests])))
     return wider

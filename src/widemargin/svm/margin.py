@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin.balls import MinimumBall, Points
 from widemargin.cells import CellMachines, Partition
@@ -17,6 +16,7 @@ from widemargin.loop import Limits, Result, run
 from widemargin.parameters import check_choice, check_count, check_not_negative
 from widemargin.progress import Report
 from widemargin.rows import parse_memory
+from widemargin.rows.base import BlockRows
 from widemargin.span import (
     Earlier,
     Problems,
@@ -29,7 +29,7 @@ from widemargin.svm.ball import BallClassifier
 from widemargin.svm.cell_machine import CellMachine
 from widemargin.svm.engines import SIZES, Trial, cells_or_span, size_of_cells, support_work
 from widemargin.svm.in_cells import InCells, cut_by_size, given_partition
-from widemargin.threads import n_threads, single_threaded_blas
+from widemargin.threads import n_threads
 
 # Distinct rows up to which "auto" is the exact machine, in any case or if few of them support it,
 # as long as their kernel matrix fits; and how much work a factorisation of the support may be.
@@ -359,23 +359,10 @@ class MarginClassifier(BallClassifier):
         self.dual_coef_ = np.ascontiguousarray(coef.T)
         self.intercept_ = np.stack([machine.intercept for machine in machines])
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the signed margin of each row, one column a class if there are more than two.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for the second class, or largest for the predicted one.
-        """
-        check_is_fitted(self)
+    def _decision(self, rows: BlockRows) -> NDArray[np.float64]:
+        """Return the decision values of rows, a column for each problem."""
         if self.engine_ != "cells":
-            return super().decision_function(X)
-        rows = self._rows(self._checked(X))
+            return super()._decision(rows)
         widths = getattr(self, "cell_gamma_", None)
         machines = CellMachines(
             Partition(self.cell_centers_),
@@ -386,9 +373,7 @@ class MarginClassifier(BallClassifier):
             self.intercept_,
             float(self.blend),
         )
-        with single_threaded_blas():
-            values = machines.decision(rows, n_threads(self.n_jobs))
-        return values[:, 0] if len(self.classes_) == 2 else values
+        return machines.decision(rows, n_threads(self.n_jobs))
 
     def _span_fit(
         self,
