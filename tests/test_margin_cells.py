@@ -305,7 +305,8 @@ def test_the_certificate_encloses_the_sum_of_the_optima(overlap, tol):
     )
     sizes = [len(rows) for rows in reference.members(X, CENTERS, overlap)]
     assert int(named[1]) == max(sizes)
-    assert float(named[2]) <= 2 * tol
+    # The gap of the sum is a mean of the cells' gaps.
+    assert 0.95 * found.gap <= float(named[2]) <= 2 * tol
     if tol > 1e-2:
         worst = int(named[3])
         gaps = [
@@ -635,6 +636,19 @@ def test_an_interrupt_inside_the_machine_of_a_cell_ends_the_fit(monkeypatch):
     assert np.isfinite(machine.decision_function(X)).all()
 
 
+@pytest.mark.parametrize("where", ["span", "cells"])
+def test_an_interrupt_while_the_engine_is_chosen_ends_the_fit(where, quickly, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    if where == "span":
+        monkeypatch.setattr(SpanFit, "step", interrupted)
+    else:
+        monkeypatch.setattr(in_cells, "exact_machine", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        MarginClassifier(gamma=60.0, random_state=0, n_jobs=1).fit(*_board(800))
+
+
 def test_progress_is_told_in_cells_too(capsys):
     X, y = _moons(1200)
     machine = _cells(cells=15, verbose=1).fit(X, y)
@@ -858,9 +872,9 @@ def test_every_cell_gets_the_pair_that_is_best_for_it(monkeypatch):
         right = {}
         for gamma in grid["gammas"]:
             for C in grid["Cs"]:
-                machine = MarginClassifier(C, engine="exact", gamma=gamma)
+                other = MarginClassifier(C, engine="exact", gamma=gamma)
                 right[gamma, C] = sum(
-                    machine.fit(X[train][side[train]], y[train][side[train]]).score(
+                    other.fit(X[train][side[train]], y[train][side[train]]).score(
                         X[test][side[test]], y[test][side[test]]
                     )
                     * side[test].sum()
@@ -891,6 +905,32 @@ def test_a_pair_of_its_own_also_where_a_cell_is_not_exact(monkeypatch):
     assert_array_equal(search.best_estimator_.cell_gamma_, [30.0, 0.2])
     assert_allclose(search.decision_function(X), exact.decision_function(X), atol=1e-3)
     assert search.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-6)
+
+
+def test_a_pair_of_its_own_also_in_the_span_of_fewer_vectors(monkeypatch):
+    gammas, Cs = np.array([5.0, 0.2]), np.array([50.0, 0.1])
+    monkeypatch.setattr(CellChoices, "best", lambda self, _: (gammas, Cs))
+    X, y = _two_halves()
+    search = _search([1.0], [1.0], cells=HALVES, per_cell=True, overlap=0.0, max_vectors=60)
+    machine = search.fit(X, y).best_estimator_
+    assert len(machine.support_vectors_) <= 60
+    total = 0.0
+    for cell, side in enumerate((X[:, 0] < 0, X[:, 0] > 0)):
+        own = slice(machine.cell_offsets_[cell], machine.cell_offsets_[cell + 1])
+        Z, beta = machine.support_vectors_[own], machine.dual_coef_[0, own]
+        b = machine.intercept_[cell, 0]
+        f = rbf_kernel(X[side], Z, gamma=gammas[cell]) @ beta + b
+        slack = np.maximum(0.0, 1.0 - (2 * y[side] - 1) * f)
+        w2 = beta @ rbf_kernel(Z, gamma=gammas[cell]) @ beta
+        total += 0.5 * (w2 + b * b) + Cs[cell] * slack @ slack
+        assert_allclose(machine.decision_function(X[side]), f, atol=1e-8)
+    assert_allclose(machine.certificate_.primal, total, rtol=1e-6)
+    exact = [
+        MarginClassifier(C, gamma=gamma, engine="exact", tol=1e-8).fit(X[side], y[side])
+        for gamma, C, side in zip(gammas, Cs, (X[:, 0] < 0, X[:, 0] > 0), strict=True)
+    ]
+    optimum = sum(m.certificate_.dual for m in exact)
+    assert machine.certificate_.full_dual <= optimum <= machine.certificate_.primal
 
 
 def test_the_choice_for_a_cell_does_not_depend_on_the_unit_of_weights():

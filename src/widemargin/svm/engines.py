@@ -86,6 +86,9 @@ class Trial:
 
     def of_machine(self, machine: CellMachine) -> float:
         """Return the accuracy of one machine for all rows."""
+        if machine.interrupted:
+            # Half a machine proves nothing, and there is no model yet.
+            raise KeyboardInterrupt
         rows = self.judge.rows
         machines = Machines(
             self.judge.kernel,
@@ -103,7 +106,10 @@ class Trial:
         """Return the accuracy of cells of a size."""
         cut = cut_by_size(self.learn, size, overlap, threads)
         solver = cut.solver(tol, np.float64, None, whole, threads)
-        machines = solver.machines(run(solver, Limits(None)).state)
+        result = run(solver, Limits(None))
+        if result.certificate.stopped == "interrupted":
+            raise KeyboardInterrupt
+        machines = solver.machines(result.state)
         sizes = [machine.n_vectors for machine in machines]
         cells = CellMachines(
             cut.partition,
