@@ -372,6 +372,8 @@ def test_max_vectors_is_a_budget_over_all_cells(data):
     assert found.primal >= free.certificate_.dual
     assert found.full_dual <= free.certificate_.primal
     assert found.full_dual <= found.dual
+    with pytest.raises(ValueError, match=r"max_vectors=3 is less than one for each problem in"):
+        _cells(cells=60, C=10.0, max_vectors=3).fit(X, y)
     plenty = _cells(cells=60, C=10.0, max_vectors=10**6).fit(X, y)
     assert_array_equal(plenty.decision_function(X), free.decision_function(X))
 
@@ -903,6 +905,7 @@ def test_a_pair_of_its_own_also_where_a_cell_is_not_exact(monkeypatch):
     monkeypatch.setattr(CellChoices, "best", large_from_now_on)
     search = _search(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-8).fit(X, y)
     assert_array_equal(search.best_estimator_.cell_gamma_, [30.0, 0.2])
+    assert len(search.best_estimator_.cell_C_) == 2
     assert_allclose(search.decision_function(X), exact.decision_function(X), atol=1e-3)
     assert search.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-6)
 

@@ -87,7 +87,8 @@ def _cell_scores(
     place = np.searchsorted(members, own)
     # How often each fold trains on each row.
     counts = folds.counts[folds.kind[points.number[members]]]
-    values = np.zeros((len(own), len(Cs), folds.n, points.n_problems))
+    # A fold that trains on no row of the cell has no answer there.
+    values = np.full((len(own), len(Cs), folds.n, points.n_problems), np.nan)
     for k in range(folds.n):
         train = np.flatnonzero(counts[:, k])
         if not len(train):

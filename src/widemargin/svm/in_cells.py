@@ -120,6 +120,12 @@ class InCells:
         """
         everywhere = self.points
         total = sum(len(index) for index in self.members)
+        least = everywhere.n_problems * len(self.members)
+        if max_vectors is not None and max_vectors < least and len(self.members) > 1:
+            raise ValueError(
+                f"max_vectors={max_vectors} is less than one for each problem in each of "
+                f"{len(self.members):,} cells; give {least:,} or more, or larger cells."
+            )
 
         def points_of(cell: int) -> Points:
             return everywhere if own_points is None else own_points[cell]

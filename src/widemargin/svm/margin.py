@@ -124,8 +124,8 @@ class MarginClassifier(BallClassifier):
         Centres of the cells, in cells only.
     cell_offsets_ : ndarray of int of shape (n_cells + 1,)
         Where the vectors of each cell begin among the vectors, in cells only.
-    cell_gamma_ : ndarray of shape (n_cells,)
-        Kernel widths of the cells, where `MarginClassifierCV` chose them one by one.
+    cell_gamma_, cell_C_ : ndarray of shape (n_cells,)
+        Kernel widths and values of C of the cells, where `MarginClassifierCV` chose them one by one.
     gamma_ : float
         The kernel width that was used.
     n_iter_ : int
@@ -252,7 +252,7 @@ class MarginClassifier(BallClassifier):
         strategy = as_strategy(self.vectors, self.n_features_in_)
         limit = None if self.max_vectors == "auto" else int(self.max_vectors)
         earlier = self._earlier_machine(points, limit)
-        for name in ("cell_centers_", "cell_offsets_", "cell_gamma_"):
+        for name in ("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_"):
             self.__dict__.pop(name, None)
         self.engine_, cells, why = self._choose_engine(points, threads)
         if self.engine_ == "cells":
@@ -293,8 +293,8 @@ class MarginClassifier(BallClassifier):
         own = None
         if self._cell_params is not None:
             # Chosen by cross-validation for each of the cells, all of which have rows.
-            self.cell_gamma_, Cs = self._cell_params
-            pairs = list(zip(self.cell_gamma_, Cs, strict=True))
+            self.cell_gamma_, self.cell_C_ = self._cell_params
+            pairs = list(zip(self.cell_gamma_, self.cell_C_, strict=True))
             points_of = {
                 (gamma, C): replace(points, kernel=self._kernel(gamma), C=float(C))
                 for gamma, C in set(pairs)
