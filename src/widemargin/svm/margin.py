@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ class MarginClassifier(BallClassifier):
     cell_offsets_ : ndarray of int of shape (n_cells + 1,)
         Where the vectors of each cell begin among the vectors, in cells only.
     cell_gamma_, cell_C_ : ndarray of shape (n_cells,)
-        Kernel widths and values of C of the cells, where `MarginClassifierCV` chose them one by one.
+        Kernel widths and values of C of the cells, where `MarginClassifierCV` chose one for each.
     gamma_ : float
         The kernel width that was used.
     n_iter_ : int
@@ -313,18 +314,21 @@ class MarginClassifier(BallClassifier):
             return cut_by_size(points, int(cells), self.overlap, threads)
         return InCells.cut(points, given_partition(cells, points.rows.shape[1]), self.overlap)
 
-    def _whole(self, points: Points, limit: int | None) -> CellMachine:
+    def _whole(
+        self, points: Points, limit: int | None, threads: int = 1, tol: float | None = None
+    ) -> CellMachine:
         """Return the machine of points that are not cut further."""
         inner = clone(self).set_params(
             C=points.C,
             engine=self._whole_engine(points) if limit is None else "span",
             warm_start=False,
             max_vectors=limit or "auto",
-            n_jobs=1,
+            n_jobs=threads,
+            tol=self.tol if tol is None else tol,
         )
         inner.classes_, inner.gamma_ = self.classes_, self.gamma_
         inner.n_features_in_, inner._earlier_classes = self.n_features_in_, None
-        result = inner._fit_points(points, 1, lambda certificate: False)
+        result = inner._fit_points(points, threads, lambda certificate: False)
         index = None
         if inner.support_ is not None:
             order = np.argsort(points.number)
@@ -420,7 +424,8 @@ class MarginClassifier(BallClassifier):
         if engine == "cells":
             decision = size_of_cells(trial, cells_accuracy)
         else:
-            decision = cells_or_span(trial, self._whole, cells_accuracy)
+            whole = partial(self._whole, threads=threads, tol=_TRIAL_TOL)
+            decision = cells_or_span(trial, whole, cells_accuracy)
         return decision.engine, decision.size if auto else self.cells, decision.reason
 
     def _whole_engine(self, points: Points) -> str:
