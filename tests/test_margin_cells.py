@@ -372,8 +372,12 @@ def test_max_vectors_is_a_budget_over_all_cells(data):
     assert found.primal >= free.certificate_.dual
     assert found.full_dual <= free.certificate_.primal
     assert found.full_dual <= found.dual
+    # A budget for few cells makes few cells; given ones are as many as they are.
+    small = _cells(cells=60, C=10.0, max_vectors=10).fit(X, y)
+    assert len(small.cell_centers_) < len(free.cell_centers_)
+    assert len(small.support_vectors_) <= 10
     with pytest.raises(ValueError, match=r"max_vectors=3 is less than one for each problem in"):
-        _cells(cells=60, C=10.0, max_vectors=3).fit(X, y)
+        _cells(cells=X[:8], C=10.0, max_vectors=3).fit(X, y)
     plenty = _cells(cells=60, C=10.0, max_vectors=10**6).fit(X, y)
     assert_array_equal(plenty.decision_function(X), free.decision_function(X))
 

@@ -289,7 +289,11 @@ def test_shrinkage_is_chosen_too():
     model = MaxiMinDA(3, sharpness=1.0, random_state=0).fit(X, y)
     table = model.cv_accuracy_
     assert len(table["shrinkage"]) == len(maxi_min.SHRINKAGES) + 1
-    assert table["accuracy"][table["shrinkage"] == model.shrinkage_] == table["accuracy"].max()
+    # The least of those within a standard error of the best.
+    best = table["accuracy"].max()
+    good = table["accuracy"] >= best - np.sqrt(best * (1 - best) / len(y))
+    assert model.shrinkage_ == table["shrinkage"][good].min() > 0
+    assert table["shrinkage"][table["accuracy"].argmax()] > model.shrinkage_
     fixed = MaxiMinDA(3, sharpness=1.0, shrinkage=model.shrinkage_, random_state=0).fit(X, y)
     assert_allclose(fixed.components_, model.components_, atol=1e-8)
     assert len(fixed.cv_accuracy_["accuracy"]) == 0

@@ -35,6 +35,8 @@ from widemargin.threads import n_threads
 # Distinct rows up to which "auto" is the exact machine, in any case or if few of them support it,
 # as long as their kernel matrix fits; and how much work a factorisation of the support may be.
 _EXACT_ROWS, _MOST_EXACT_ROWS, _EXACT_WORK = 5000, 10_000, 2e10
+# Vectors of each problem in a cell, at the least, where there is a budget.
+_VECTORS_OF_A_CELL = 2
 # Distinct rows from which "auto" asks whether cells are better, and the gap of that trial.
 _LEAST_CUT_ROWS, _TRIAL_TOL = 12_000, 1e-2
 
@@ -83,9 +85,10 @@ class MarginClassifier(BallClassifier):
         then rows inside its margin), random rows, centres of k-means, rows by their distance from
         the span of the others, an array of vectors, or an object of ``widemargin.span``.
     max_vectors : int or "auto", default="auto"
-        Vectors at the most. "auto" doubles them until the objective falls by less than 1 % for a
-        doubling, or kernel values and matrices would no longer fit into `memory`. Vectors that lie
-        in the span of the others are left out, so that there may be fewer.
+        Vectors at the most, of all cells together. "auto" doubles them until the objective falls by
+        less than 1 % for a doubling, or kernel values and matrices would no longer fit into
+        `memory`. Vectors that lie in the span of the others are left out, so that there may be
+        fewer.
     tol : float, default=1e-3
         Stop at this relative duality gap.
     max_iter : int, default=10000
@@ -311,7 +314,12 @@ class MarginClassifier(BallClassifier):
     def _cut(self, points: Points, cells: Any, threads: int) -> InCells:
         """Return the points in cells of a size, or with given centres."""
         if not np.iterable(cells):
-            return cut_by_size(points, int(cells), self.overlap, threads)
+            size = int(cells)
+            if self.max_vectors != "auto":
+                # Every cell needs some vectors: a small budget is for few cells.
+                few = _VECTORS_OF_A_CELL * points.n_problems * points.n / int(self.max_vectors)
+                size = max(size, int(few))
+            return cut_by_size(points, size, self.overlap, threads)
         return InCells.cut(points, given_partition(cells, points.rows.shape[1]), self.overlap)
 
     def _whole(
