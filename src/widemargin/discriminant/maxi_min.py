@@ -494,7 +494,7 @@ class MaxiMinDA(ProjectionEstimator):
             lam=self.lam,
             n_updates=self.n_updates,
             average=bool(self.average),
-            n_init=self._n_init(distinct),
+            n_init=None if isinstance(self.n_init, str) else int(self.n_init),
             tol=self.tol,
             max_time=self.max_time,
             rng=self._rng(),
@@ -513,9 +513,6 @@ class MaxiMinDA(ProjectionEstimator):
         if distinct.n_classes < classes.n_classes:
             solution = replace(solution, reached=0.0, bound=0.0)
         return solution
-
-    def _n_init(self, classes: ClassPairs) -> int | None:
-        return None if isinstance(self.n_init, str) else int(self.n_init)
 
     def _keep_pairs(self, solution: Solution) -> None:
         """Set what is known of the distances."""

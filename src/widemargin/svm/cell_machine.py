@@ -73,6 +73,27 @@ class CellMachine:
         return len(self.vectors)
 
 
+@dataclass(frozen=True)
+class Joined:
+    """The machines of all cells, one after another, as `CellMachines` wants them."""
+
+    vectors: NDArray[Any]
+    coef: Matrix
+    offsets: IndexArray
+    intercept: Matrix
+
+    @classmethod
+    def of(cls, machines: list[CellMachine]) -> Joined:
+        """Join machines in their order."""
+        sizes = [machine.n_vectors for machine in machines]
+        return cls(
+            np.concatenate([machine.vectors for machine in machines]),
+            np.concatenate([machine.coef for machine in machines]),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
+            np.stack([machine.intercept for machine in machines]),
+        )
+
+
 def exact_machine(
     points: Points, index: IndexArray, X: NDArray[Any], tol: float, dtype: DTypeLike
 ) -> CellMachine:

@@ -22,7 +22,7 @@ from widemargin.machines import Machines
 from widemargin.qp import solve_margin_dual
 from widemargin.span import Vectors
 from widemargin.span.basis import kernel_matrix
-from widemargin.svm.cell_machine import CellMachine
+from widemargin.svm.cell_machine import CellMachine, Joined
 from widemargin.svm.in_cells import Whole, cut_by_size
 
 Matrix = NDArray[np.float64]
@@ -109,15 +109,14 @@ class Trial:
         result = run(solver, Limits(None))
         if result.certificate.stopped == "interrupted":
             raise KeyboardInterrupt
-        machines = solver.machines(result.state)
-        sizes = [machine.n_vectors for machine in machines]
+        found = Joined.of(solver.machines(result.state))
         cells = CellMachines(
             cut.partition,
             self.learn.kernel,
-            np.concatenate([machine.vectors for machine in machines]),
-            np.concatenate([machine.coef for machine in machines]),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
-            np.stack([machine.intercept for machine in machines]),
+            found.vectors,
+            found.coef,
+            found.offsets,
+            found.intercept,
             blend,
         )
         return self.accuracy(cells.decision(self.judge.rows, threads))

@@ -27,7 +27,7 @@ from widemargin.span import (
     span_fit,
 )
 from widemargin.svm.ball import BallClassifier
-from widemargin.svm.cell_machine import CellMachine
+from widemargin.svm.cell_machine import CellMachine, Joined
 from widemargin.svm.engines import SIZES, Trial, cells_or_span, size_of_cells, support_work
 from widemargin.svm.in_cells import InCells, cut_by_size, given_partition
 from widemargin.threads import n_threads
@@ -358,18 +358,15 @@ class MarginClassifier(BallClassifier):
     def _keep_cells(self, points: Points, cut: InCells, machines: list[CellMachine]) -> None:
         """Set the attributes of the decision function, cell after cell."""
         self.cell_centers_ = cut.partition.centers
-        sizes = [machine.n_vectors for machine in machines]
-        self.cell_offsets_ = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        found = Joined.of(machines)
+        self.cell_offsets_, self.intercept_ = found.offsets, found.intercept
         rows = [machine.index for machine in machines if machine.index is not None]
         self.support_ = None
         if len(rows) == len(machines):
             self.support_ = points.number[np.concatenate(rows)]
-        vectors = np.concatenate([machine.vectors for machine in machines])
-        stored = points.rows.block(slice(0, 1))
-        self.support_vectors_ = sparse.csr_array(vectors) if sparse.issparse(stored) else vectors
-        coef = np.concatenate([machine.coef for machine in machines])
-        self.dual_coef_ = np.ascontiguousarray(coef.T)
-        self.intercept_ = np.stack([machine.intercept for machine in machines])
+        stored = sparse.issparse(points.rows.block(slice(0, 1)))
+        self.support_vectors_ = sparse.csr_array(found.vectors) if stored else found.vectors
+        self.dual_coef_ = np.ascontiguousarray(found.coef.T)
 
     def _decision(self, rows: BlockRows) -> NDArray[np.float64]:
         """Return the decision values of rows, a column for each problem."""
