@@ -31,6 +31,8 @@ _LENGTH_TOL, _TRIES = 1e-2, 20
 _JUDGES = 8
 # An objective that falls by less than this is at the end of its digits.
 _DIGITS = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-14}
+# A step that multiplies an objective by more than this went astray, and is taken back.
+_RISE = 2.0
 
 
 class Descent:
@@ -232,6 +234,9 @@ class Descent:
         self.scores_of = beta
         self.curvature.used(len(live), state.n_rows)
         after = self._state(beta, state.n_rows, live, state, pull, sums)
+        risen = live[~(after.primal[live] <= _RISE * state.primal[live])]
+        if len(risen):
+            after = self._taken_back(state, after, live, risen)
         gained = state.primal.sum() - after.primal.sum()
         idle = gained <= _DIGITS[self.dtype] * state.primal.sum()
         return replace(
@@ -241,6 +246,19 @@ class Descent:
             steps=state.steps + 1,
             tired=state.tired + 1 if idle else 0,
         )
+
+    def _taken_back(
+        self, state: SpanState, after: SpanState, live: IndexArray, risen: IndexArray
+    ) -> SpanState:
+        """Return the state after a step without the problems whose objective it raised.
+
+        The slope along a direction is then all rounding, as at a C that leaves no digits.
+        """
+        beta = after.beta.copy()
+        beta[:, risen] = state.beta[:, risen]
+        self.forget_steps()
+        after = self.look(beta, state.n_rows, live, state)
+        return replace(after, dual=np.maximum(state.dual, after.dual))
 
     def estimated(self, state: SpanState, live: IndexArray) -> SpanState:
         """Return the state with Newton matrices formed at it."""
