@@ -17,6 +17,7 @@ from widemargin.balls import (
     FixedRadiusBall,
     MinimumBall,
     Points,
+    fixed_radius,
     joining,
     multipliers,
 )
@@ -326,6 +327,24 @@ def test_algorithm_2_moves_at_most_one_over_epsilon_squared_times(epsilon, grow)
         assert far <= (1 + epsilon) * np.sqrt(p.eta) * (1 + 1e-12)
         moves.append(ball.n_updates)
     assert max(moves) >= 3
+
+
+def test_a_call_gives_the_loop_a_chance_to_look_up(monkeypatch):
+    # Far from the origin and all but without a ridge, radii and scales never end.
+    monkeypatch.setattr(fixed_radius, "_EFFORT", 10**6)
+    rng = np.random.default_rng(0)
+    X = 1e8 * rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    K = X @ X.T
+    problem = CoreProblem(K, y, np.full(60, 0.5), float(np.diagonal(K).max()) + 1.5)
+    method = FixedRadiusBall(0.0)
+    ball = method.begin(problem, None)
+    for _ in range(3):
+        finer = method.refine(problem, ball)
+        assert finer is not None and finer.n_updates > ball.n_updates
+        # Working sets are smaller than the core, and two rounds may each take all of it.
+        assert 60 * (finer.n_updates - ball.n_updates) <= 10 * 10**6
+        ball = finer
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

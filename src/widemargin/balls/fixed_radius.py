@@ -29,8 +29,10 @@ from numpy.typing import NDArray
 from widemargin.balls.core import Ball, CoreProblem, Vector, ball_facts, padded
 from widemargin.qp.margin import MarginDual
 
-# Multiplications that one call may spend before the outer loop gets a chance to look up.
-_EFFORT = 10**9
+# Multiplications that one call may spend before the outer loop gets a chance to look up; and what a
+# look at all core rows costs in this unit, which rounding may make find rows outside again and again
+# that a single update brings inside.
+_EFFORT, _ROUND = 3 * 10**8, 10**5
 # A core is solved to this share of the gap over all rows.
 _SHARE = 0.1
 # Rows outside that join a working set at the least.
@@ -115,7 +117,8 @@ class FixedRadiusBall:
         self, problem: CoreProblem, ball: FixedRadiusState, gap: float
     ) -> FixedRadiusState:
         """Go through radii and scales until the core rows are no longer what is wrong."""
-        while ball.settled:
+        most = ball.n_updates + _EFFORT // len(problem.sign)
+        while ball.settled and ball.n_updates < most:
             enough = self.finished(ball) if self.epsilon else ball.core_gap() <= _SHARE * gap
             finer = None if enough else self._finer(problem, ball)
             if finer is None:
@@ -158,7 +161,7 @@ class FixedRadiusBall:
             index = _working_set(weight, product, lowest)
             moved, augmented2 = _pull(problem, index, weight, product, norm2, augmented2, ball)
             updates += moved
-            effort -= (moved + 1) * len(index)
+            effort -= (moved + 1) * len(index) + _ROUND
         # The best multiple of the centre in the SVM's dual is 1/‖c‖², (35) of MMDA-CVM.
         point.move_to(weight / norm2)
         return FixedRadiusState(
