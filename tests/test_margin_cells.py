@@ -1,7 +1,9 @@
 """`MarginClassifier(engine="cells")` against machines fitted by hand, oracles and theorems."""
 
+import contextlib
 import pickle
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,16 +12,28 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
 
 from tests.reference import cells as reference
 from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
-from widemargin import MarginClassifier, MarginClassifierCV
-from widemargin.cells import Partition
+from widemargin import MarginClassifier, MarginClassifierCV, labelled, loop
+from widemargin.cells import Partition, partition, partition_by_kmeans
+from widemargin.deadline import Deadline
 from widemargin.rows import as_rows
 from widemargin.span import SpanFit
-from widemargin.svm import engines, folds_in_cells, in_cells, margin
+from widemargin.svm import (
+    ball,
+    cell_classifier,
+    cell_machine,
+    engines,
+    folds_in_cells,
+    grid,
+    in_cells,
+    margin,
+)
+from widemargin.svm.folds import Folds
 from widemargin.svm.folds_in_cells import CellChoices
 
 # Data, and machines by hand.
@@ -102,8 +116,8 @@ def _columns(decision):
 def test_one_cell_is_no_cells(data, engine, cells, monkeypatch):
     if engine == "span":
         # As if there were many rows.
-        monkeypatch.setattr(margin, "_EXACT_ROWS", 10)
-        monkeypatch.setattr(margin, "_EXACT_WORK", 0.0)
+        monkeypatch.setattr(engines, "_EXACT_ROWS", 10)
+        monkeypatch.setattr(engines, "_EXACT_WORK", 0.0)
     X, y = DATA[data](600)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, size=600)
     whole = _cells(engine=engine).fit(X, y, weight)
@@ -675,10 +689,6 @@ def quickly(monkeypatch):
         "_EXACT_ROWS": 300,
         "_MOST_EXACT_ROWS": 400,
         "_LEAST_CUT_ROWS": 500,
-    }.items():
-        monkeypatch.setattr(margin, name, value)
-    monkeypatch.setattr(margin, "SIZES", (60, 200))
-    for name, value in {
         "_LEARN": 600,
         "_JUDGE": 600,
         "_VECTORS": 40,
@@ -724,6 +734,22 @@ def test_auto_takes_a_span_where_cells_are_too_small_to_see_the_boundary(quickly
     assert not hasattr(machine, "cell_centers_")
     forced = MarginClassifier(kernel="linear", random_state=0, n_jobs=1, engine="span").fit(X, y)
     assert_array_equal(machine.decision_function(X), forced.decision_function(X))
+
+
+def test_the_choice_learns_from_a_quarter_of_the_rows_at_most(quickly, monkeypatch):
+    trials, accuracy = [], engines.Trial.of_cells
+
+    def noting(trial, *arguments):
+        trials.append(trial)
+        return accuracy(trial, *arguments)
+
+    monkeypatch.setattr(engines.Trial, "of_cells", noting)
+    X, y = _board(4000)
+    for n in (1000, 4000):
+        MarginClassifier(gamma=60.0, random_state=0, n_jobs=1).fit(X[:n], y[:n])
+    assert [(trial.learn.n, trial.judge.n) for trial in trials] == [(250, 600), (600, 600)]
+    for trial in trials:
+        assert not set(trial.learn.number) & set(trial.judge.number)
 
 
 def test_auto_does_not_ask_where_a_user_has_decided_or_rows_are_few(quickly):
@@ -802,7 +828,7 @@ def _search(Cs=CS, gammas=(0.5, 5.0), **parameters):
 @every_data
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores_of_a_search_are_those_of_fits_to_the_other_rows(data, weighted, monkeypatch):
-    monkeypatch.setattr("widemargin.svm.margin_cv._CELLS_TOL", 1e-11)
+    monkeypatch.setattr("widemargin.svm.grid._CELLS_TOL", 1e-11)
     X, y = DATA[data]()
     weight = np.random.default_rng(0).uniform(0.2, 3.0, size=len(y)) if weighted else np.ones(300)
     recorder = _Recorder()
@@ -858,9 +884,9 @@ HALVES = np.array([[-5.5, 0.0], [5.5, 0.0]])
 def test_every_cell_gets_the_pair_that_is_best_for_it(monkeypatch):
     pairs, best = [], CellChoices.best
 
-    def noting(self, Cs):
-        pairs.extend(zip(*best(self, Cs), strict=True))
-        return best(self, Cs)
+    def noting(self, *scores):
+        pairs.extend(zip(*best(self, *scores), strict=True))
+        return best(self, *scores)
 
     monkeypatch.setattr(CellChoices, "best", noting)
     X, y = _two_halves()
@@ -902,9 +928,9 @@ def test_a_pair_of_its_own_also_where_a_cell_is_not_exact(monkeypatch):
     # After the search, that cells are too large for a matrix.
     best = CellChoices.best
 
-    def large_from_now_on(self, Cs):
+    def large_from_now_on(self, *scores):
         monkeypatch.setattr(in_cells, "MATRIX_ROWS", 10)
-        return best(self, Cs)
+        return best(self, *scores)
 
     monkeypatch.setattr(CellChoices, "best", large_from_now_on)
     search = _search(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-8).fit(X, y)
@@ -916,7 +942,7 @@ def test_a_pair_of_its_own_also_where_a_cell_is_not_exact(monkeypatch):
 
 def test_a_pair_of_its_own_also_in_the_span_of_fewer_vectors(monkeypatch):
     gammas, Cs = np.array([5.0, 0.2]), np.array([50.0, 0.1])
-    monkeypatch.setattr(CellChoices, "best", lambda self, _: (gammas, Cs))
+    monkeypatch.setattr(CellChoices, "best", lambda self, *_: (gammas, Cs))
     X, y = _two_halves()
     search = _search([1.0], [1.0], cells=HALVES, per_cell=True, overlap=0.0, max_vectors=60)
     machine = search.fit(X, y).best_estimator_
@@ -973,13 +999,13 @@ def test_a_search_says_which_cells_are_too_large_for_it(monkeypatch):
 @pytest.mark.parametrize("per_cell", [False, True])
 def test_a_search_without_time_is_a_valid_model(per_cell, monkeypatch):
     X, y = _three_classes(600)
-    asked, scores = [], folds_in_cells._cell_scores
+    asked, scores = [], folds_in_cells._cell_values
 
     def noting(points, members, *arguments):
         asked.append(len(members))
         return scores(points, members, *arguments)
 
-    monkeypatch.setattr(folds_in_cells, "_cell_scores", noting)
+    monkeypatch.setattr(folds_in_cells, "_cell_values", noting)
     search = _search(cells=8, max_time=1e-6, per_cell=per_cell).fit(X, y)
     assert 2 <= len(asked) < len(search.best_estimator_.cell_centers_)
     assert search.best_params_ in search.cv_results_["params"]
@@ -994,3 +1020,323 @@ def test_words_for_gamma_and_balanced_classes_work_in_a_search():
     widths = [_cells(gamma=word).fit(X, y).gamma_ for word in ("scale", "mean_distance")]
     for width in search.best_estimator_.cell_gamma_:
         assert np.isclose(width, widths, rtol=1e-9).any()
+
+
+# The time that a user allows.
+
+
+class _Clock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        for module in ("deadline", "loop", "cells.partition"):
+            monkeypatch.setattr(f"widemargin.{module}.perf_counter", lambda: self.now)
+        self.patch = monkeypatch
+
+    def costs(self, owner, name, seconds):
+        """Let every call take so many seconds; return the list of calls."""
+        calls, original = [], getattr(owner, name)
+
+        def call(*arguments, **named):
+            calls.append(arguments)
+            self.now += seconds
+            return original(*arguments, **named)
+
+        self.patch.setattr(owner, name, call)
+        return calls
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return _Clock(monkeypatch)
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """The seconds that are left for the loop each time that one is run."""
+    given = []
+
+    def run(solver, limits, *arguments):
+        given.append(limits.deadline.left())
+        return loop.run(solver, limits, *arguments)
+
+    for module in (ball, cell_classifier, engines, margin):
+        monkeypatch.setattr(module, "run", run)
+    return given
+
+
+@pytest.mark.parametrize("engine", ["exact", "span", "cells"])
+def test_looking_for_equal_rows_counts(engine, clock, limits):
+    clock.costs(labelled, "distinct_rows", 4.0)
+    _cells(engine=engine, max_time=100.0).fit(*_moons())
+    assert limits == [96.0]
+
+
+def test_the_partition_counts_and_leaves_time_for_machines(clock, limits):
+    X, y = _board(1200)
+    steps = clock.costs(partition, "_moved", 1.0)
+    whole = _cells(cells=40).fit(X, y)
+    assert len(steps) > 4
+    assert limits == [None]
+    steps.clear(), limits.clear()
+    assigned = clock.costs(Partition, "nearest", 2.0)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=8 reached\)"):
+        # Two steps are a quarter of the time; a cell takes a second, and four are left.
+        fitted = clock.costs(in_cells, "exact_machine", 1.0)
+        machine = _cells(cells=40, max_time=8.0).fit(X, y)
+    assert (len(steps), len(assigned), len(fitted)) == (2, 1, 4)
+    assert limits == [4.0]
+    assert 0.5 < machine.certificate_.gap < 1.0
+    assert machine.certificate_.dual <= whole.certificate_.primal
+    # The smallest, of which the last was given up, and some may have one class only.
+    done = np.flatnonzero(np.diff(machine.cell_offsets_))
+    assert 1 <= len(done) <= 3
+    sizes = np.array([len(m) for m in reference.members(X, machine.cell_centers_, 0.3)])
+    assert sizes[done].max() <= np.sort(sizes)[3]
+    # The rest are constants: better than one for all rows.
+    assert 0.55 < machine.score(X, y) < whole.score(X, y)
+
+
+def test_there_are_no_more_cells_than_rows_can_be_assigned_to_in_time(clock):
+    X, _ = _board(4000)
+    # To compare 1,000 rows of the sample with 200 centres: 8 s, and 64 s for all rows.
+    nearest = partition._nearest_centers
+
+    def slow(points, centers, count):
+        clock.now += 4e-5 * len(points) * len(centers)
+        return nearest(points, centers, count)
+
+    clock.patch.setattr(partition, "_nearest_centers", slow)
+    clock.patch.setattr(partition, "_CHUNK", 1000)
+    rows = as_rows(X, memory=10**9, threads=1)
+    found = {}
+    for seconds in (1e-3, 108.0, 1e6):
+        found[seconds] = partition_by_kmeans(rows, 20, 1, Deadline.after(seconds))
+        own = found[seconds].nearest(rows).cell
+        assert len(np.unique(own)) == found[seconds].n_cells
+    # A quarter of 100 s are 25, for 64 with all centres.
+    assert found[108.0].n_cells == pytest.approx(200 * 25 / 64, rel=0.3)
+    assert found[1e-3].n_cells == 16
+    unlimited = partition_by_kmeans(rows, 20, 1)
+    assert_array_equal(found[1e6].centers, unlimited.centers)
+
+
+@pytest.mark.parametrize("slow", ["cells", "span"])
+def test_where_there_is_no_time_to_choose_it_is_a_span(slow, quickly, clock, limits):
+    X, y = _board(2400)
+    if slow == "cells":
+        calls = clock.costs(in_cells, "exact_machine", 3.0)
+    else:
+        calls = clock.costs(SpanFit, "step", 3.0)
+    with (
+        pytest.warns(ConvergenceWarning, match="max_time=20 reached")
+        if slow == "span"
+        else (contextlib.nullcontext())
+    ):
+        machine = MarginClassifier(gamma=60.0, random_state=0, n_jobs=1, max_time=20.0).fit(X, y)
+    assert machine.engine_ == "span"
+    assert machine.certificate_.stopped.endswith("(engine: no time to compare it with cells)")
+    # The trial has a quarter of the time, and the fit what is left.
+    if slow == "cells":
+        assert len(calls) == 2
+    assert limits[0] == 5.0
+    assert limits[-1] == 14.0
+    assert set(machine.predict(X)) <= {0, 1}
+
+
+def test_where_there_is_no_time_to_try_sizes_it_is_the_smallest(quickly, clock, limits):
+    clock.costs(in_cells, "exact_machine", 1.0)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=16 reached \(engine: no time to try"):
+        machine = _cells(cells="auto", max_time=16.0).fit(*_moons(2400))
+    assert limits == [4.0, 12.0]
+    assert len(machine.cell_centers_) == pytest.approx(2400 / 60, rel=0.5)
+    assert np.count_nonzero(np.diff(machine.cell_offsets_)) <= 12
+
+
+def test_the_machine_of_a_cell_that_is_not_exact_has_what_is_left(clock, monkeypatch):
+    X, y = _moons(600)
+    monkeypatch.setattr(in_cells, "MATRIX_ROWS", 10)
+    monkeypatch.setattr(engines, "_EXACT_ROWS", 10)
+    monkeypatch.setattr(engines, "_MOST_EXACT_ROWS", 10)
+    steps = clock.costs(SpanFit, "step", 1.0)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=5 reached"):
+        machine = _cells(cells=[[0.0, 0.0], [1.0, 0.0]], max_time=5.0, tol=1e-9).fit(X, y)
+    assert len(steps) == 5
+    assert machine.certificate_.gap > 0
+    assert machine.score(X, y) > 0.4
+    steps.clear()
+    with pytest.warns(ConvergenceWarning, match=r"max_time=3 reached, 1 cells"):
+        _cells(cells=[[0.0, 0.0]], max_time=3.0, tol=1e-9).fit(X, y)
+    assert len(steps) == 3
+
+
+def test_many_classes_in_a_cell_stop_in_between(clock):
+    X, y = _moons(600)
+    y = np.arange(600) % 20
+    solved = clock.costs(cell_machine, "solve_margin_dual", 1.0)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=30 reached"):
+        machine = _cells(cells=[[0.0, 0.0], [1.0, 0.0]], max_time=30.0).fit(X, y)
+    assert len(solved) == 30
+    # All of the first cell, and nothing of the second.
+    assert np.count_nonzero(np.diff(machine.cell_offsets_)) == 1
+
+
+def test_the_partition_counts_in_a_search_too(clock, limits):
+    X, y = _board(1200)
+    moves = clock.costs(partition, "_moved", 1.0)
+    cells = clock.costs(folds_in_cells, "_cell_values", 1.0)
+    fits = clock.costs(in_cells, "exact_machine", 1.0)
+    search = _search([1.0, 10.0], [5.0, 60.0], cells=40, max_time=60.0)
+    with pytest.warns(ConvergenceWarning, match="max_time=20 reached"):
+        search.fit(X, y)
+    # A third of the time for each width, with the cells of the first, and for the final fit.
+    first = [points.kernel.gamma == 5.0 for points, *_ in cells]
+    assert 15 <= sum(first) < 20
+    assert len(cells) - sum(first) == 20
+    assert len(fits) == limits[0] < 20
+    assert len(moves) + len(cells) + len(fits) == 60
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_cells_of_a_search_are_the_same_for_all_widths_where_time_is_short(clock):
+    X, y = _board(1200)
+    moves = clock.costs(partition, "_moved", 1.0)
+    search = _search([1.0], [5.0, 60.0], cells=40, max_time=12.0, per_cell=True).fit(X, y)
+    assert len(moves) == 1
+    assert len(search.best_estimator_.cell_gamma_) == len(search.best_estimator_.cell_centers_)
+
+
+# The memory of a search, and its score in each cell.
+
+
+def _many_classes(n=900, n_classes=30):
+    y = np.arange(n) % n_classes
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    return X + 8.0 * np.stack([y % 6, y // 6], axis=1), y
+
+
+def test_a_search_keeps_to_its_memory_budget(monkeypatch):
+    X, y = _many_classes()
+    Cs = np.logspace(-1, 1, 8)
+    # The final fit has a budget of its own.
+    monkeypatch.setattr(MarginClassifier, "fit", _predicts_nothing)
+    peaks, found = [], []
+    for memory in ("1GB", "1MB"):
+        search = _search(Cs, [0.5], cells=20, memory=memory, overlap=0.0)
+        tracemalloc.start()
+        search.fit(X, y)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        found.append(search.cv_results_["mean_test_score"])
+    # All decision values of rows that are held out are more than that.
+    values = 8 * len(y) * 30 * len(Cs)
+    assert peaks[1] < 1e6 < values < peaks[0]
+    assert_allclose(*found, atol=2 / 900)
+
+
+def _predicts_nothing(self, X, y, weight=None):
+    self.classes_, self.certificate_, self.n_iter_ = np.unique(y), None, 1
+    return self
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        (10**9, [([0, 1, 2], [0, 1, 2, 3, 4])]),
+        # A quarter of it is for 12, 7, 2 or no pairs of a fold and a C.
+        (4 * 8 * 12 * 100 * 3, [([0, 1], [0, 1, 2, 3, 4]), ([2], [0, 1, 2, 3, 4])]),
+        (4 * 8 * 7 * 100 * 3, [([k], [0, 1, 2, 3, 4]) for k in range(3)]),
+        (4 * 8 * 2 * 100 * 3, [([k], Cs) for k in range(3) for Cs in ([0, 1], [2, 3], [4])]),
+        (1, [([k], [c]) for k in range(3) for c in range(5)]),
+    ],
+)
+def test_batches_are_of_folds_first(memory, expected):
+    X, y = _three_classes(300)
+    splits = list(StratifiedKFold(3).split(X, y))
+    folds = Folds(splits, np.ones(300))
+    points = MarginClassifier()._points(X, y, None, 1, folds.kind)
+    assert list(folds_in_cells.batches(points, 5, folds, memory)) == expected
+
+
+def test_large_cells_are_searched_one_at_a_time_where_memory_is_little(monkeypatch):
+    asked, ordered_map = [], folds_in_cells.ordered_map
+
+    def noting(function, items, threads):
+        asked.append(threads)
+        return ordered_map(function, items, threads)
+
+    monkeypatch.setattr(folds_in_cells, "ordered_map", noting)
+    X, y = _moons(300)
+    for memory in ("1GB", "1MB"):
+        _search([1.0], [0.5], cells=HALVES, overlap=0.0, memory=memory, n_jobs=4).fit(X, y)
+    assert asked == [4, 1]
+
+
+def _rare(n=500):
+    """Few rows of the second class, among many on the left and beside them on the right."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    share = np.where(X[:, 1] > 0.4, 0.4, 0.05)
+    y = (rng.uniform(size=n) < share).astype(int)
+    return X + np.where(X[:, :1] < 0, [-5.0, 0.0], [5.0, 0.0]), y
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "roc_auc"])
+def test_every_cell_gets_the_pair_that_its_score_likes_best(scoring, monkeypatch):
+    monkeypatch.setattr(grid, "_CELLS_TOL", 1e-9)
+    X, y = _rare()
+    Cs, gammas = [0.01, 10.0], [0.1, 30.0]
+    search = _search(Cs, gammas, cells=HALVES, per_cell=True, overlap=0.0, scoring=scoring)
+    machine = search.fit(X, y).best_estimator_
+    score, splits = get_scorer(scoring), list(search.cv.split(X, y))
+    for cell, side in enumerate((X[:, 0] < 0, X[:, 0] > 0)):
+        by_hand = {}
+        for gamma in gammas:
+            for C in Cs:
+                found, rows = [], []
+                for train, test in splits:
+                    train, test = train[side[train]], test[side[test]]
+                    hand = MarginClassifier(C, gamma=gamma, engine="exact", tol=1e-9)
+                    found.append(score(hand.fit(X[train], y[train]), X[test], y[test]))
+                    rows.append(len(test))
+                by_hand[gamma, C] = np.average(found, weights=rows)
+        chosen = machine.cell_gamma_[cell], machine.cell_C_[cell]
+        assert by_hand[chosen] == pytest.approx(max(by_hand.values()), abs=1e-3)
+
+
+def test_a_score_of_cells_is_not_the_accuracy():
+    X, y = _rare()
+    grid_of = {"Cs": [0.01, 1.0, 100.0], "gammas": [0.1, 30.0], "cells": HALVES, "per_cell": True}
+    plain = _search(**grid_of).fit(X, y)
+    other = _search(**grid_of, scoring="balanced_accuracy").fit(X, y)
+    pairs = [(m.best_estimator_.cell_gamma_, m.best_estimator_.cell_C_) for m in (plain, other)]
+    assert not np.array_equal(*pairs)
+
+
+def test_a_cell_of_one_class_gets_the_pair_that_is_best_everywhere():
+    X, y = _two_halves()
+    y[X[:, 0] > 0] = 0
+    search = _search([0.1, 10.0], [0.2, 30.0], cells=HALVES, per_cell=True, scoring="roc_auc")
+    machine = search.fit(X, y).best_estimator_
+    best = search.best_params_
+    assert (machine.cell_gamma_[1], machine.cell_C_[1]) == (best["gamma"], best["C"])
+
+
+def test_a_score_that_cells_cannot_have_is_named():
+    def all_classes(estimator, X, y):
+        if len(set(y)) < 3:
+            raise ValueError("There must be three classes.")
+        return 0.5
+
+    X, y = _three_classes()
+    with pytest.raises(ValueError, match=r"per_cell=True .*scoring=.*There must be three classes"):
+        _search(per_cell=True, scoring=all_classes).fit(X, y)
+    assert _search(scoring=all_classes).fit(X, y).best_score_ == 0.5
+
+
+def test_a_search_fits_the_size_of_cells_that_it_scored():
+    X, y = _board(1200)
+    search = _search([1.0], [60.0], cells="auto").fit(X, y)
+    assert search.best_estimator_.cells == 300
+    assert "held-out" not in search.certificate_.stopped

@@ -22,6 +22,7 @@ from sklearn.model_selection import (
 )
 
 from widemargin import MarginClassifier, MarginClassifierCV
+from widemargin.svm import grid
 
 CS = [0.1, 1.0, 10.0]
 GAMMAS = [0.5, 2.0]
@@ -82,7 +83,7 @@ class _Recorder:
 
 def _finely(monkeypatch):
     """Let the search go on until its machines are the optima, for comparison."""
-    monkeypatch.setattr("widemargin.svm.margin_cv._SEARCH_TOL", 1e-9)
+    monkeypatch.setattr("widemargin.svm.grid._SEARCH_TOL", 1e-9)
 
 
 def _assert_same_machines(recorder, X, y, Cs, gamma, splits, weight=None, **parameters):
@@ -483,13 +484,13 @@ def test_little_memory_gives_the_same_scores_in_several_batches(monkeypatch):
     X, y = _moons(400)
     Cs = np.logspace(-2, 2, 40)
     batches = []
-    original = MarginClassifierCV._batches
+    original = grid.span_batches
 
-    def counted(self, *arguments):
-        batches.append(list(original(self, *arguments)))
+    def counted(*arguments):
+        batches.append(list(original(*arguments)))
         return iter(batches[-1])
 
-    monkeypatch.setattr(MarginClassifierCV, "_batches", counted)
+    monkeypatch.setattr(grid, "span_batches", counted)
     much = _search(Cs=Cs, gammas=[50.0], max_vectors=100).fit(X, y)
     little = _search(Cs=Cs, gammas=[50.0], max_vectors=100, memory="3MB").fit(X, y)
     assert (len(batches[0]), len(batches[1]) > 1) == (1, True)
@@ -518,10 +519,8 @@ def test_the_time_is_shared_by_widths_batches_and_the_final_fit(monkeypatch):
         given.append(limits.max_time)
         return original(solver, limits, report)
 
-    from widemargin.svm import margin_cv
-
-    original = margin_cv.run
-    monkeypatch.setattr("widemargin.svm.margin_cv.run", noted)
+    original = grid.run
+    monkeypatch.setattr("widemargin.svm.grid.run", noted)
     X, y = _moons(400)
     search = _search(Cs=40, max_vectors=50, memory="1MB", max_time=1000.0)
     search.fit(X, y)
@@ -680,13 +679,13 @@ def test_little_memory_gives_the_same_scores_also_where_matrices_are_ill_conditi
     X, y = _moons(400)
     Cs = np.logspace(-2, 2, 40)
     batches = []
-    original = MarginClassifierCV._batches
+    original = grid.span_batches
 
-    def counted(self, *arguments):
-        batches.append(list(original(self, *arguments)))
+    def counted(*arguments):
+        batches.append(list(original(*arguments)))
         return iter(batches[-1])
 
-    monkeypatch.setattr(MarginClassifierCV, "_batches", counted)
+    monkeypatch.setattr(grid, "span_batches", counted)
     much = _search(Cs=Cs, gammas=[1.0], max_vectors=100).fit(X, y)
     little = _search(Cs=Cs, gammas=[1.0], max_vectors=100, memory="3MB").fit(X, y)
     assert (len(batches[0]), len(batches[1]) > 1) == (1, True)

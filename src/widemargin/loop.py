@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
 from widemargin.certificate import Certificate
+from widemargin.deadline import NEVER, Deadline
 
 State = TypeVar("State")
 
@@ -58,12 +59,15 @@ class Limits:
         Steps at the most.
     max_time : float or None
         Seconds at the most, looked at between steps.
+    deadline : Deadline
+        The end of a time that began before this loop did.
     patience : int
         Steps without progress (in the gap or in the dual) that count as a stall.
     """
 
     max_iter: int | None = None
     max_time: float | None = None
+    deadline: Deadline = NEVER
     patience: int = 50
 
 
@@ -136,6 +140,8 @@ def _limit_reached(limits: Limits, certificate: Certificate) -> str | None:
         return f"max_iter={limits.max_iter} reached"
     if limits.max_time is not None and certificate.seconds >= limits.max_time:
         return f"max_time={limits.max_time:g} reached"
+    if limits.deadline.passed:
+        return limits.deadline.reached
     return None
 
 

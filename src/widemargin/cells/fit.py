@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from widemargin.certificate import Certificate, bounds, relative_gap
+from widemargin.deadline import NEVER, Deadline
 from widemargin.loop import Stop
 from widemargin.threads import ordered_map
 
@@ -63,11 +64,13 @@ class CellsFit:
     sizes : list of int
         Rows of each cell.
     fit : callable
-        Returns the machine of a cell, a `CellFit`, from its number.
+        Returns the machine of a cell, a `CellFit`, from its number; None where time did not last.
     constant : callable
         Returns a machine at no cost, for cells that the fit did not get to.
     threads : int
         Threads; the answer does not depend on it.
+    deadline : Deadline, default=NEVER
+        When a step ends with the cells that are done.
     """
 
     def __init__(
@@ -76,13 +79,17 @@ class CellsFit:
         fit: Callable[[int], Any],
         constant: Callable[[int], Any],
         threads: int,
+        deadline: Deadline = NEVER,
     ) -> None:
         self.sizes = sizes
         self.fit = fit
         self.constant = constant
         self.threads = threads
-        # Largest first: the last of them shall not be waited for by all other threads.
-        self.order = sorted(range(len(sizes)), key=lambda c: (-sizes[c], c))
+        self.deadline = deadline
+        # Largest first: the last of them shall not be waited for by all other threads. Smallest
+        # first where time is limited: more rows get a machine in the same time.
+        sign = -1 if deadline.max_time is None else 1
+        self.order = sorted(range(len(sizes)), key=lambda c: (sign * sizes[c], c))
 
     def start(self) -> CellsState:
         """Begin with no cell."""
@@ -92,7 +99,14 @@ class CellsFit:
         """Fit the machines of some more cells."""
         first = len(state.fits)
         some = self.order[first : first + _AT_A_TIME]
-        return replace(state, fits=state.fits + tuple(ordered_map(self.fit, some, self.threads)))
+        done = []
+        for fit in ordered_map(self.fit, some, self.threads):
+            if fit is None:
+                break
+            done.append(fit)
+            if self.deadline.passed:
+                break
+        return replace(state, fits=(*state.fits, *done))
 
     def finish(self, state: CellsState) -> CellsState:
         """Put a constant into the cells that were not reached."""
@@ -133,4 +147,7 @@ class CellsFit:
             f"{len(gaps):,} cells of up to {max(self.sizes):,} rows, the largest "
             f"gap {gaps[worst]:.1e} in cell {self.order[worst]}"
         )
-        return Stop(reason, all(fit.converged for fit in state.fits))
+        converged = all(fit.converged for fit in state.fits)
+        if not converged and self.deadline.passed:
+            reason = f"{self.deadline.reached}, {reason}"
+        return Stop(reason, converged)

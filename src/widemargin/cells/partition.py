@@ -7,18 +7,23 @@ centres of tiny cells go; the iterations then settle what has changed. One pass 
 Centres are compared in float32 about their mean, in a unit of their own; rows for which rounding
 may decide which centre is nearest (far from the mean and close together) are looked at again in
 float64.
+
+Where time is limited, the iterations end after a part of it, and there are no more centres than one
+pass over all rows has time for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from widemargin.deadline import NEVER, Deadline
 from widemargin.rows.base import BlockRows
 from widemargin.threads import ordered_map
 
@@ -33,6 +38,12 @@ _TOO_LARGE, _TINY = 2.0, 0.125
 _CHUNK = 2048
 # Rows farther out than this many times the farthest centre count as being there: float32 ends.
 _FAR = 1e30
+# Parts of the time that is left, where it is limited, for the iterations and for the pass.
+_TIME_TO_MOVE, _TIME_TO_ASSIGN = 0.25, 0.25
+# What a row costs in the pass, relative to a row of the sample: two centres, and distances.
+_PASS = 2.0
+# Cells that there are in any case: few centres are soon compared.
+_LEAST_CELLS = 16
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,9 @@ class Partition:
         return origin, unit, apart / unit
 
 
-def partition_by_kmeans(rows: BlockRows, size: int, threads: int) -> Partition:
+def partition_by_kmeans(
+    rows: BlockRows, size: int, threads: int, deadline: Deadline = NEVER
+) -> Partition:
     """Cut rows into cells of about `size` rows.
 
     Parameters
@@ -97,6 +110,9 @@ def partition_by_kmeans(rows: BlockRows, size: int, threads: int) -> Partition:
         Rows of a cell.
     threads : int
         Threads; the answer does not depend on it.
+    deadline : Deadline, default=NEVER
+        When all is to be done, the pass that assigns the rows included: where it is near, cells are
+        less well balanced, or larger.
     """
     n = rows.shape[0]
     n_cells = max(1, round(n / size))
@@ -107,18 +123,43 @@ def partition_by_kmeans(rows: BlockRows, size: int, threads: int) -> Partition:
     # One number for all columns: distances keep their meaning.
     unit = float(np.abs(sample - origin).max()) or 1.0
     points = (sample - origin) / unit
+    if deadline.max_time is not None:
+        n_cells = _cells_in_time(points, n_cells, n, threads, deadline)
     centers = np.unique(points[:n_cells], axis=0)
+    wanted = len(points) / n_cells
+    centers = _settled(points, centers, wanted, threads, deadline.part(_TIME_TO_MOVE))
+    return Partition(np.unique(origin + unit * centers, axis=0))
+
+
+def _cells_in_time(points: Matrix, n_cells: int, n: int, threads: int, deadline: Deadline) -> int:
+    """Return to how many centres, of those wanted, all rows can be compared before a deadline."""
+    begun = perf_counter()
+    some = points[:_CHUNK]
+    _nearest_centers(some, points[:n_cells], 1)
+    seconds = _PASS * (perf_counter() - begun) * n / (len(some) * threads)
+    allowed = _TIME_TO_ASSIGN * (deadline.left() or 0.0)
+    if seconds <= allowed:
+        return n_cells
+    return max(min(n_cells, _LEAST_CELLS), int(n_cells * allowed / seconds))
+
+
+def _settled(
+    points: Matrix, centers: Matrix, wanted: float, threads: int, deadline: Deadline
+) -> Matrix:
+    """Return the centres of cells of about the wanted size on the sample."""
     for last in range(_ROUNDS, -1, -1):
         # A single one in the end: more of them would let cells grow again.
         for _ in range(_ITERATIONS if last > 0 else 1):
+            if deadline.passed:
+                return centers
             centers, nearest, count = _moved(points, centers, threads)
         if last == 0:
             break
-        balanced = _balanced(points, centers, nearest, count, len(points) / n_cells)
+        balanced = _balanced(points, centers, nearest, count, wanted)
         if balanced is None:
             break
         centers = balanced
-    return Partition(np.unique(origin + unit * centers, axis=0))
+    return centers
 
 
 def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells, Cells]:

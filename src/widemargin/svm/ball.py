@@ -56,14 +56,20 @@ class BallClassifier(KernelClassifier):
         check_count("max_vectors", self.max_vectors, none=True, least=2)
 
     def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
-        return self._fit_ball(points, threads, report, self.max_vectors)
+        limits = Limits(self.max_iter, self.max_time)
+        return self._fit_ball(points, threads, report, self.max_vectors, limits)
 
     def _fit_ball(
-        self, points: Points, threads: int, report: Report, max_vectors: int | None
+        self,
+        points: Points,
+        threads: int,
+        report: Report,
+        max_vectors: int | None,
+        limits: Limits,
     ) -> Result[Any]:
         """Find the ball by a core set, and copy the machine out."""
         solver = self._solver(points, self._warm_start(points), threads, max_vectors)
-        result = run(solver, Limits(self.max_iter, self.max_time), report)
+        result = run(solver, limits, report)
         machines, core, beta = solver.machines(result.state)
         self._keep_machine(points, machines.vectors, core, beta, machines.intercept)
         return result

@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from widemargin.balls import Points
 from widemargin.certificate import relative_gap
+from widemargin.deadline import NEVER, Deadline
 from widemargin.kernels.finite import check_finite
 from widemargin.qp import solve_margin_dual
 from widemargin.rows.base import IndexArray
@@ -95,9 +96,14 @@ class Joined:
 
 
 def exact_machine(
-    points: Points, index: IndexArray, X: NDArray[Any], tol: float, dtype: DTypeLike
-) -> CellMachine:
-    """Return the exact machines of a cell.
+    points: Points,
+    index: IndexArray,
+    X: NDArray[Any],
+    tol: float,
+    dtype: DTypeLike,
+    deadline: Deadline = NEVER,
+) -> CellMachine | None:
+    """Return the exact machines of a cell, or None if there was no time for all of them.
 
     Parameters
     ----------
@@ -111,6 +117,8 @@ def exact_machine(
         Relative gap.
     dtype : dtype
         Precision of the kernel values.
+    deadline : Deadline, default=NEVER
+        Looked at between the problems.
     """
     signs = points.table[points.code[index]]
     mixed = np.flatnonzero(np.abs(signs.sum(axis=0)) < len(index))
@@ -129,6 +137,8 @@ def exact_machine(
     )
     worst = 0.0
     for p in mixed:
+        if deadline.passed:
+            return None
         sign = np.ascontiguousarray(signs[:, p])
         solved = solve_margin_dual(K, sign, ridge, gap=tol)
         beta[:, p] = sign * solved.alpha

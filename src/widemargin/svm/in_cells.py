@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from widemargin.balls import Points
 from widemargin.cells import CellsFit, Partition, partition_by_kmeans
 from widemargin.cells.partition import Near
+from widemargin.deadline import NEVER, Deadline
 from widemargin.rows.base import IndexArray
 from widemargin.svm.cell_machine import CellMachine, constant_machine, exact_machine
 
@@ -100,6 +101,7 @@ class InCells:
         whole: Whole,
         threads: int,
         own_points: list[Points] | None = None,
+        deadline: Deadline = NEVER,
     ) -> CellsFit:
         """Return what fits the machines of all cells.
 
@@ -117,6 +119,8 @@ class InCells:
             Threads.
         own_points : list of Points, default=None
             The same points for each cell, with a kernel and a C of its own.
+        deadline : Deadline, default=NEVER
+            When no more cells are begun.
         """
         everywhere = self.points
         total = sum(len(index) for index in self.members)
@@ -130,16 +134,17 @@ class InCells:
         def points_of(cell: int) -> Points:
             return everywhere if own_points is None else own_points[cell]
 
-        def fit(cell: int) -> CellMachine:
+        def fit(cell: int) -> CellMachine | None:
             points, index = points_of(cell), self.members[cell]
             limit = None
             if max_vectors is not None:
                 limit = max(points.n_problems, int(max_vectors * len(index) / total))
             # The only cell is no cell: it gets what would be there without.
             if len(self.members) > 1 and len(index) <= MATRIX_ROWS:
-                machine = exact_machine(points, index, points.rows.take(index), tol, dtype)
-                if limit is None or machine.n_vectors <= limit:
-                    return machine
+                X = points.rows.take(index)
+                exact = exact_machine(points, index, X, tol, dtype, deadline)
+                if exact is None or limit is None or exact.n_vectors <= limit:
+                    return exact
             machine = whole_machine(points, index, limit, whole)
             if machine.interrupted and len(self.members) > 1:
                 # The inner loop has it from the user, who means all cells.
@@ -150,7 +155,8 @@ class InCells:
             points, index = points_of(cell), self.members[cell]
             return constant_machine(points, index, points.rows.take(index[:1]))
 
-        return CellsFit([len(index) for index in self.members], fit, constant, threads)
+        sizes = [len(index) for index in self.members]
+        return CellsFit(sizes, fit, constant, threads, deadline)
 
 
 def whole_machine(
@@ -189,9 +195,12 @@ def whole_machine(
     )
 
 
-def cut_by_size(points: Points, size: int, overlap: float, threads: int) -> InCells:
-    """Return the points in cells of about `size` rows."""
-    return InCells.cut(points, partition_by_kmeans(points.rows, size, threads), overlap)
+def cut_by_size(
+    points: Points, size: int, overlap: float, threads: int, deadline: Deadline = NEVER
+) -> InCells:
+    """Return the points in cells of about `size` rows, or larger ones where time is short."""
+    partition = partition_by_kmeans(points.rows, size, threads, deadline)
+    return InCells.cut(points, partition, overlap)
 
 
 def _with_neighbours(

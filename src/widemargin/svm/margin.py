@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import clone
 
 from widemargin.balls import MinimumBall, Points
-from widemargin.cells import CellMachines, Partition
+from widemargin.deadline import NEVER, Deadline
 from widemargin.loop import Limits, Result, run
 from widemargin.parameters import check_choice, check_count, check_not_negative
 from widemargin.progress import Report
 from widemargin.rows import parse_memory
-from widemargin.rows.base import BlockRows
 from widemargin.span import (
     Earlier,
     Problems,
@@ -26,22 +24,12 @@ from widemargin.span import (
     as_strategy,
     span_fit,
 )
-from widemargin.svm.ball import BallClassifier
-from widemargin.svm.cell_machine import CellMachine, Joined
-from widemargin.svm.engines import SIZES, Trial, cells_or_span, size_of_cells, support_work
-from widemargin.svm.in_cells import InCells, cut_by_size, given_partition
-from widemargin.threads import n_threads
-
-# Distinct rows up to which "auto" is the exact machine, in any case or if few of them support it,
-# as long as their kernel matrix fits; and how much work a factorisation of the support may be.
-_EXACT_ROWS, _MOST_EXACT_ROWS, _EXACT_WORK = 5000, 10_000, 2e10
-# Vectors of each problem in a cell, at the least, where there is a budget.
-_VECTORS_OF_A_CELL = 2
-# Distinct rows from which "auto" asks whether cells are better, and the gap of that trial.
-_LEAST_CUT_ROWS, _TRIAL_TOL = 12_000, 1e-2
+from widemargin.svm.cell_classifier import CellClassifier
+from widemargin.svm.cell_machine import CellMachine
+from widemargin.svm.engines import SIZES, Trial, cells_or_span, exact_or_span, size_of_cells
 
 
-class MarginClassifier(BallClassifier):
+class MarginClassifier(CellClassifier):
     """Kernel SVM for data of any size: all rows, inside the span of a few vectors.
 
     It minimises ½‖w‖² + ½b² + C Σ s ξ² (the squared hinge loss, with the bias regularised), one
@@ -94,7 +82,8 @@ class MarginClassifier(BallClassifier):
     max_iter : int, default=10000
         Steps of the outer loop at the most.
     max_time : float, default=None
-        Seconds at the most, looked at between steps.
+        Seconds at the most for the whole fit, the choice of the engine and the partition included.
+        It is looked at between steps; a last pass over the rows may follow.
     memory : int or str, default="1GB"
         Budget for kernel values and matrices, beside the data. Kernel values that do not fit are
         computed again in every step.
@@ -172,8 +161,8 @@ class MarginClassifier(BallClassifier):
     (100, True)
     """
 
-    # Widths and values of C of the cells, where `MarginClassifierCV` chose them.
-    _cell_params: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    # The end of `max_time`, while a fit is under way.
+    _deadline = NEVER
     # The exact engine stops by the gap; the papers' rule belongs to the papers' machines.
     stopping = "gap"
     epsilon = 1e-4
@@ -251,20 +240,34 @@ class MarginClassifier(BallClassifier):
     def _ball(self) -> MinimumBall:
         return MinimumBall(self.tol, None, "exact")
 
+    def _points(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Any,
+        threads: int,
+        apart: NDArray[np.intp] | None = None,
+    ) -> Points:
+        # The first thing that takes time.
+        self._deadline = Deadline.after(self.max_time)
+        return super()._points(X, y, sample_weight, threads, apart)
+
     def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
+        deadline: Deadline = self.__dict__.pop("_deadline", NEVER)
         # Checked here also for the engines that do not use it.
         strategy = as_strategy(self.vectors, self.n_features_in_)
-        limit = None if self.max_vectors == "auto" else int(self.max_vectors)
+        limit = self._vector_limit()
         earlier = self._earlier_machine(points, limit)
         for name in ("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_"):
             self.__dict__.pop(name, None)
-        self.engine_, cells, why = self._choose_engine(points, threads)
+        self.engine_, cells, why = self._choose_engine(points, threads, deadline)
         if self.engine_ == "cells":
-            result = self._fit_cells(points, cells, limit, threads, report)
+            result = self._fit_cells(points, cells, limit, threads, report, deadline)
         elif self.engine_ == "exact":
-            result = self._fit_ball(points, threads, report, limit)
+            limits = Limits(self.max_iter, deadline=deadline)
+            result = self._fit_ball(points, threads, report, limit, limits)
         else:
-            result = self._fit_span(points, strategy, limit, earlier, threads, report)
+            result = self._fit_span(points, strategy, limit, earlier, threads, report, deadline)
         if not why:
             return result
         stopped = f"{result.certificate.stopped} (engine: {why})"
@@ -278,52 +281,25 @@ class MarginClassifier(BallClassifier):
         earlier: Earlier | None,
         threads: int,
         report: Report,
+        deadline: Deadline,
     ) -> Result[Any]:
         """Find the machine in a span, and copy it out."""
         problems = Problems.of(points.code, points.table, points.weight, self.C, threads)
         solver = self._span_fit(points, problems, strategy, limit, earlier)
-        result = run(solver, Limits(self.max_iter, self.max_time), report)
+        result = run(solver, Limits(self.max_iter, deadline=deadline), report)
         beta = result.state.beta
         # A second interrupt may leave vectors that have no coefficients yet.
         vectors = solver.basis.vectors[: len(beta) - 1]
         self._keep_machine(points, vectors.values, vectors.index, beta[:-1], beta[-1])
         return result
 
-    def _fit_cells(
-        self, points: Points, cells: Any, limit: int | None, threads: int, report: Report
-    ) -> Result[Any]:
-        """Fit a machine in each cell, and copy them out."""
-        cut = self._cut(points, cells, threads)
-        own = None
-        if self._cell_params is not None:
-            # Chosen by cross-validation for each of the cells, all of which have rows.
-            self.cell_gamma_, self.cell_C_ = self._cell_params
-            pairs = list(zip(self.cell_gamma_, self.cell_C_, strict=True))
-            points_of = {
-                (gamma, C): replace(points, kernel=self._kernel(gamma), C=float(C))
-                for gamma, C in set(pairs)
-            }
-            own = [points_of[pair] for pair in pairs]
-        # What float32 does to the objectives depends on C, of which there may be several.
-        dtype = self._value_dtype(points) if own is None else np.float64
-        solver = cut.solver(self.tol, dtype, limit, self._whole, threads, own)
-        result = run(solver, Limits(self.max_iter, self.max_time, patience=self.max_iter), report)
-        self._keep_cells(points, cut, solver.machines(result.state))
-        return result
-
-    def _cut(self, points: Points, cells: Any, threads: int) -> InCells:
-        """Return the points in cells of a size, or with given centres."""
-        if not np.iterable(cells):
-            size = int(cells)
-            if self.max_vectors != "auto":
-                # Every cell needs some vectors: a small budget is for few cells.
-                few = _VECTORS_OF_A_CELL * points.n_problems * points.n / int(self.max_vectors)
-                size = max(size, int(few))
-            return cut_by_size(points, size, self.overlap, threads)
-        return InCells.cut(points, given_partition(cells, points.rows.shape[1]), self.overlap)
-
     def _whole(
-        self, points: Points, limit: int | None, threads: int = 1, tol: float | None = None
+        self,
+        points: Points,
+        limit: int | None,
+        tol: float | None = None,
+        deadline: Deadline = NEVER,
+        threads: int = 1,
     ) -> CellMachine:
         """Return the machine of points that are not cut further."""
         inner = clone(self).set_params(
@@ -336,6 +312,7 @@ class MarginClassifier(BallClassifier):
         )
         inner.classes_, inner.gamma_ = self.classes_, self.gamma_
         inner.n_features_in_, inner._earlier_classes = self.n_features_in_, None
+        inner._deadline = deadline
         result = inner._fit_points(points, threads, lambda certificate: False)
         index = None
         if inner.support_ is not None:
@@ -354,35 +331,6 @@ class MarginClassifier(BallClassifier):
             result.certificate.full_dual,
             result.certificate.stopped == "interrupted",
         )
-
-    def _keep_cells(self, points: Points, cut: InCells, machines: list[CellMachine]) -> None:
-        """Set the attributes of the decision function, cell after cell."""
-        self.cell_centers_ = cut.partition.centers
-        found = Joined.of(machines)
-        self.cell_offsets_, self.intercept_ = found.offsets, found.intercept
-        rows = [machine.index for machine in machines if machine.index is not None]
-        self.support_ = None
-        if len(rows) == len(machines):
-            self.support_ = points.number[np.concatenate(rows)]
-        stored = sparse.issparse(points.rows.block(slice(0, 1)))
-        self.support_vectors_ = sparse.csr_array(found.vectors) if stored else found.vectors
-        self.dual_coef_ = np.ascontiguousarray(found.coef.T)
-
-    def _decision(self, rows: BlockRows) -> NDArray[np.float64]:
-        """Return the decision values of rows, a column for each problem."""
-        if self.engine_ != "cells":
-            return super()._decision(rows)
-        widths = getattr(self, "cell_gamma_", None)
-        machines = CellMachines(
-            Partition(self.cell_centers_),
-            self._kernel(self.gamma_) if widths is None else [self._kernel(g) for g in widths],
-            self._dense_vectors(),
-            np.ascontiguousarray(self.dual_coef_.T),
-            self.cell_offsets_,
-            self.intercept_,
-            float(self.blend),
-        )
-        return machines.decision(rows, n_threads(self.n_jobs))
 
     def _span_fit(
         self,
@@ -407,7 +355,9 @@ class MarginClassifier(BallClassifier):
             bounds=bounds,
         )
 
-    def _choose_engine(self, points: Points, threads: int) -> tuple[str, Any, str]:
+    def _choose_engine(
+        self, points: Points, threads: int, deadline: Deadline
+    ) -> tuple[str, Any, str]:
         """Return the engine, the size or the centres of its cells, and why."""
         auto = isinstance(self.cells, str)
         if self.engine == "cells" and not auto:
@@ -415,33 +365,25 @@ class MarginClassifier(BallClassifier):
         engine = self._whole_engine(points) if self.engine == "auto" else self.engine
         plain = isinstance(self.vectors, str) and self.max_vectors == "auto"
         ask = self.engine == "auto" and engine == "span" and plain and not self._precomputed()
-        trial = None
-        if engine == "cells" or (ask and points.n >= _LEAST_CUT_ROWS):
-            trial = Trial.of(points)
-        if trial is None:
-            return engine, SIZES[0], ""
 
-        def cells_accuracy(trial: Trial, size: int) -> float:
-            return trial.of_cells(
-                size, self.overlap, float(self.blend), _TRIAL_TOL, self._whole, threads
-            )
+        def cells_accuracy(trial: Trial, size: int) -> float | None:
+            inner = partial(self._whole, deadline=trial.deadline)
+            return trial.of_cells(size, self.overlap, float(self.blend), inner, threads)
 
         if engine == "cells":
-            decision = size_of_cells(trial, cells_accuracy)
+            decision = size_of_cells(points, cells_accuracy, deadline)
+        elif ask:
+            whole = partial(self._whole, threads=threads)
+            decision = cells_or_span(points, whole, cells_accuracy, deadline)
         else:
-            whole = partial(self._whole, threads=threads, tol=_TRIAL_TOL)
-            decision = cells_or_span(trial, whole, cells_accuracy)
+            return engine, SIZES[0], ""
         return decision.engine, decision.size if auto else self.cells, decision.reason
 
     def _whole_engine(self, points: Points) -> str:
         """Return the engine for points that are not cut into cells."""
-        n = points.n
-        whole = self.max_vectors == "auto" or int(self.max_vectors) >= n
-        fits = n <= _MOST_EXACT_ROWS and 8 * n * n <= parse_memory(self.memory)
-        given = not isinstance(self.vectors, str)
-        if not whole or not fits or given:
+        if not isinstance(self.vectors, str):
             return "span"
-        return "exact" if n <= _EXACT_ROWS or support_work(points) <= _EXACT_WORK else "span"
+        return exact_or_span(points, self._vector_limit(), parse_memory(self.memory))
 
     def _earlier_machine(self, points: Points, limit: int | None) -> Earlier | None:
         """Return vectors and coefficients of an earlier span fit, if they fit these rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral
 from time import perf_counter
 from typing import Any
@@ -11,30 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score, check_scoring
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from widemargin.balls import Points
+from widemargin.deadline import Deadline
 from widemargin.estimator import KernelEstimator
-from widemargin.loop import Limits, run
+from widemargin.labelled import encoded
 from widemargin.parameters import check_count, check_gamma, check_positive
 from widemargin.progress import CallbackSupportMixin, reporting, with_callbacks
-from widemargin.rows import parse_memory
-from widemargin.span import as_strategy
 from widemargin.svm.engines import SIZES
-from widemargin.svm.folds import Folds, HeldOut, fold_problems
-from widemargin.svm.folds_in_cells import CellChoices, held_out_scores
+from widemargin.svm.folds import Folds, HeldOut, Judge
+from widemargin.svm.folds_in_cells import CellChoices
+from widemargin.svm.grid import scores_in_cells, scores_in_span
 from widemargin.svm.margin import MarginClassifier
-from widemargin.threads import n_threads, single_threaded_blas
 
-# Share of the memory budget for the scores of all problems.
-_SCORES_SHARE = 0.25
-# How near its optimum an objective must be for its machine to be judged.
-_SEARCH_TOL = 1e-3
-# The same in cells, as a gap that is proved.
-_CELLS_TOL = 1e-2
+# Seconds that a part of the search has in any case: there must be an answer.
+_LEAST_TIME = 1e-3
 
 
 class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
@@ -73,7 +67,9 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     blend : float, default=0.2
         How far from an edge two cells' decision values are averaged; not in the search.
     per_cell : bool, default=False
-        Whether each cell gets the pair that is best for its own rows.
+        Whether each cell gets the pair that is best for its own rows, by `scoring` of those that
+        are held out (the mean over folds, weighted by the rows). Where a score other than the
+        accuracy has rows of one class only to judge by, the pair that is best in all cells counts.
     vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
         Where the vectors of the span come from. They are chosen once for each gamma, from all
         rows.
@@ -86,7 +82,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     max_time : float, default=None
         Seconds at the most, for all of it.
     memory : int or str, default="1GB"
-        Budget for kernel values, scores and matrices, beside the data.
+        Budget for kernel values, scores and matrices, beside the data. Where the scores of all
+        folds and all values of C do not fit, there are several rounds.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
     n_jobs : int, default=None
@@ -217,36 +214,43 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         self
             The fitted classifier.
         """
+        deadline = Deadline.after(self.max_time)
         Cs, gammas = self._grid()
         self._machine(Cs[0], gammas[0])._check_parameters()
         X, y = self._validated(X, y, ensure_min_samples=2)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self._encode_check(X, y, weight)
+        classes = self._encode_check(y, weight)
         self._check_scoring()
         if isinstance(self.cv, Integral):
             check_count("cv", self.cv, least=2)
         folds = Folds(list(check_cv(self.cv, y, classifier=True).split(X, y)), weight)
-        begun = perf_counter()
+        judge = Judge(self.scoring, y, weight, classes)
         scores = np.empty((len(gammas), len(Cs), folds.n))
         seconds = np.empty(len(gammas))
-        in_cells = self.engine == "cells"
-        judged = CellChoices(len(Cs)) if in_cells and self.per_cell else None
+        in_cells, cells = self.engine == "cells", self.cells
+        choices = CellChoices(len(Cs)) if in_cells and self.per_cell else None
         with reporting(self, X.shape[0], self.verbose, X, y) as report:
             for g, gamma in enumerate(gammas):
                 started = perf_counter()
                 machine = self._machine(Cs[0], gamma)
-                machine.max_time = _share(self.max_time, begun, len(gammas) - g + 1)
+                # The final fit has a share too.
+                machine.max_time = _seconds(deadline.part(1.0 / (len(gammas) - g + 1)))
                 if in_cells:
-                    scores[g] = self._search_cells(machine, Cs, folds, X, y, weight, judged)
+                    machine.cells = cells
+                    # All widths have the same cells.
+                    scores[g], cells = scores_in_cells(machine, Cs, folds, X, judge, choices)
                 else:
-                    scores[g] = self._search(machine, Cs, folds, X, y, weight, report)
+                    scores[g] = scores_in_span(machine, Cs, folds, X, judge, report)
                 seconds[g] = perf_counter() - started
         self._keep_results(Cs, gammas, scores, seconds)
         best = self._machine(**self.best_params_)
-        best.max_time = _share(self.max_time, begun, 1)
-        if judged is not None:
-            best.cells = judged.centers
-            best._cell_params = judged.best(Cs)
+        best.max_time = _seconds(deadline)
+        if choices is not None:
+            best.cells = choices.centers
+            best._cell_params = choices.best(Cs, scores.mean(axis=2))
+        elif in_cells and isinstance(self.cells, str):
+            # The pair is right for this size.
+            best.cells = SIZES[0]
         best.fit(X, y, sample_weight)
         # They belong to these rows; another fit of the machine would have other cells.
         best._cell_params = None
@@ -292,10 +296,11 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
 
     # The steps of `fit`.
 
-    def _encode_check(self, X: Any, y: NDArray[Any], weight: NDArray[np.float64]) -> None:
-        """Raise what a fit would raise about labels, before any work is done."""
+    def _encode_check(self, y: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[Any]:
+        """Return the classes, or raise what a fit would raise about labels, before any work."""
         check_classification_targets(y)
-        self._machine(1.0, "scale")._encode(y, weight)
+        classes, _ = encoded(y, weight)
+        return classes
 
     def _check_scoring(self) -> None:
         """Raise what is wrong with the score, before any work is done."""
@@ -321,100 +326,6 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         names = MarginClassifier().get_params(deep=False)
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return MarginClassifier(**{**shared, "C": C, "gamma": gamma})
-
-    def _search(
-        self,
-        machine: MarginClassifier,
-        Cs: list[float],
-        folds: Folds,
-        X: Any,
-        y: NDArray[Any],
-        weight: NDArray[np.float64],
-        report: Any,
-    ) -> NDArray[np.float64]:
-        """Return the score of every C in every fold, for one kernel width."""
-        threads = n_threads(self.n_jobs)
-        scores = np.empty((len(Cs), folds.n))
-        with single_threaded_blas():
-            machine._earlier_classes = None
-            points = machine._points(X, y, weight, threads, folds.kind)
-            begun, batches = perf_counter(), list(self._batches(Cs, points, folds.n))
-            for b, chosen in enumerate(batches):
-                problems = fold_problems(points, np.array(Cs)[chosen], folds, threads)
-                machine.tol = _SEARCH_TOL
-                limit = None if self.max_vectors == "auto" else int(self.max_vectors)
-                strategy = as_strategy(self.vectors, X.shape[1])
-                solver = machine._span_fit(points, problems, strategy, limit, bounds=False)
-                seconds = _share(machine.max_time, begun, len(batches) - b)
-                # Without bounds the gap says nothing; the solver itself knows when it is stuck.
-                run(solver, Limits(self.max_iter, seconds, patience=self.max_iter), report)
-                values = solver.scores().reshape(points.n, len(chosen), folds.n, -1)
-                for c, place in enumerate(chosen):
-                    for k in range(folds.n):
-                        held = values[:, c, k]
-                        scores[place, k] = self._score(machine, points, held, folds, k, y, weight)
-        return scores
-
-    def _search_cells(
-        self,
-        machine: MarginClassifier,
-        Cs: list[float],
-        folds: Folds,
-        X: Any,
-        y: NDArray[Any],
-        weight: NDArray[np.float64],
-        judged: CellChoices | None,
-    ) -> NDArray[np.float64]:
-        """Return the score of every C in every fold, for one kernel width, in cells."""
-        threads = n_threads(self.n_jobs)
-        scores = np.empty((len(Cs), folds.n))
-        with single_threaded_blas():
-            points = machine._points(X, y, weight, threads, folds.kind)
-            cut = machine._cut(
-                points, SIZES[0] if isinstance(self.cells, str) else self.cells, threads
-            )
-            seconds = machine.max_time
-            values = held_out_scores(cut, np.array(Cs), folds, _CELLS_TOL, threads, seconds)
-            for c in range(len(Cs)):
-                for k in range(folds.n):
-                    held = values[:, c, k]
-                    scores[c, k] = self._score(machine, points, held, folds, k, y, weight)
-            if judged is not None:
-                judged.add(machine.gamma_, cut, values, folds)
-        return scores
-
-    def _batches(self, Cs: list[float], points: Points, n_folds: int) -> Iterator[list[int]]:
-        """Yield places of values of C whose scores fit into memory together."""
-        # Scores, and the change of a step, in the larger of the two precisions.
-        each = 2 * 8 * points.n * points.n_problems * n_folds
-        size = max(1, int(_SCORES_SHARE * parse_memory(self.memory) / each))
-        for first in range(0, len(Cs), size):
-            yield list(range(first, min(len(Cs), first + size)))
-
-    def _score(
-        self,
-        machine: MarginClassifier,
-        points: Points,
-        values: NDArray[Any],
-        folds: Folds,
-        k: int,
-        y: NDArray[Any],
-        weight: NDArray[np.float64],
-    ) -> float:
-        """Return the score of the rows that fold k holds out."""
-        assert points.place is not None
-        test = folds.test[k]
-        test = test[weight[test] > 0]
-        # A search in cells may have had no time for some of them.
-        test = test[np.isfinite(values[points.place[test]]).all(axis=1)]
-        if not len(test):
-            return float("nan")
-        decision = values[points.place[test]].astype(np.float64)
-        held = HeldOut(machine.classes_, decision[:, 0] if decision.shape[1] == 1 else decision)
-        if self.scoring is None:
-            right = accuracy_score(y[test], held.predict(test), sample_weight=weight[test])
-            return float(right)
-        return float(check_scoring(held, scoring=self.scoring)(held, test[:, None], y[test]))
 
     def _keep_results(
         self,
@@ -444,11 +355,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         self.n_splits_ = flat.shape[1]
 
 
-def _share(max_time: float | None, begun: float, parts: int) -> float | None:
-    """Return the seconds for one of the parts that are left, if time is limited."""
-    if max_time is None:
-        return None
-    return max(1e-3, (max_time - (perf_counter() - begun)) / parts)
+def _seconds(deadline: Deadline) -> float | None:
+    """Return what is left, as the `max_time` of a machine."""
+    left = deadline.left()
+    return None if left is None else max(_LEAST_TIME, left)
 
 
 def _listed(name: str, values: Any) -> list[Any]:
