@@ -19,7 +19,8 @@ from tests.reference.maxi_min import (
     soft_criterion,
     soft_minimum,
 )
-from widemargin.discriminant import pair_program, pairs, sharpness
+from widemargin.deadline import Deadline
+from widemargin.discriminant import interior, pair_program, pairs, relaxation, sharpness
 from widemargin.discriminant.maxi_min_search import n_directions
 from widemargin.discriminant.online import Online, default_lam
 from widemargin.discriminant.pair_program import PairProgram
@@ -460,22 +461,60 @@ def test_no_projection_exceeds_the_bound(seed):
         assert least <= own * (1 + 1e-9)
 
 
-def test_the_bound_is_the_value_of_the_convex_problem():
+def test_the_bound_is_the_value_of_the_convex_problem(monkeypatch):
     import cvxpy as cp
 
-    for seed in (1, 2, 4, 8):
-        _, means = _means(seed, 8, 6)
+    for seed in (1, 2, 4, 8, 20, 29):
+        _, means = _means(seed, 12, 6)
         k = means.shape[1]
-        d = max(1, k // 2)
+        d = max(1, k // 3)
         delta = all_pairs(means)[2]
         A = cp.Variable((k, k), symmetric=True)
         least = cp.min(np.stack([np.outer(x, x).ravel() for x in delta]) @ cp.vec(A, order="C"))
         problem = cp.Problem(cp.Maximize(least), [A >> 0, np.eye(k) - A >> 0, cp.trace(A) == d])
         problem.solve(solver=cp.CLARABEL)
-        relaxed = _solved(means).state
-        bound = upper_bound(_classes(means), relaxed.pairs, relaxed.alpha, d)
-        assert problem.value <= bound * (1 + 1e-6)
-        assert bound <= problem.value * 1.1
+        classes, relaxed = _classes(means), _solved(means).state
+        starts = [(relaxed.pairs, relaxed.alpha)]
+        # Pairs that are wrong to begin with: the others join.
+        starts += [(classes.closest(means, n), np.ones(min(n, len(delta)))) for n in (2, 64)]
+        for near, weight in starts:
+            bound = upper_bound(classes, near, weight, d)
+            assert problem.value * (1 - 1e-6) <= bound <= problem.value * 1.01
+        # The search for more classes knows no gap; with pairs of the relaxation it is near.
+        with monkeypatch.context() as patch:
+            patch.setattr(relaxation, "_NEWTON", 0.0)
+            bound = upper_bound(classes, *starts[0], d)
+        assert problem.value * (1 - 1e-6) <= bound <= problem.value * 1.15
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_interior_method_knows_how_good_it_is(d):
+    rng = np.random.default_rng(d)
+    means = 3 * rng.normal(size=(25, 12)) * rng.uniform(0.2, 1.0, size=12)
+    classes = _classes(means)
+    near = classes.closest(means, 10)
+    values = []
+    for tol in (0.1, 1e-2, 1e-4):
+        bound, least = interior.least_bound(classes, near, np.ones(10), d, tol)
+        assert least <= bound <= least / (1 - tol) * (1 + 1e-12)
+        values.append((bound, least))
+    # All intervals hold the optimum.
+    assert max(low for _, low in values) <= min(high for high, _ in values)
+    # Many classes: pairs that are closest in all dimensions are not those that are hard to keep
+    # apart in a few.
+    loose = relaxation._searched(classes, near, np.ones(10), d)
+    assert values[-1][1] <= loose <= 1.2 * values[-1][0]
+
+
+def test_eigenvalues_are_counted_so_that_there_are_d():
+    values = np.array([0.0, 1.0, 1.0 + 1e-9, 2.0, 5.0])
+    for d in (1, 2, 3, 4):
+        for width in (1e-6, 0.1, 10.0):
+            filling = interior.Filling.of(values, d, width)
+            assert filling.filled.sum() == pytest.approx(d)
+            assert (np.diff(filling.filled) >= 0).all()
+            most = values[-d:].sum()
+            assert most - 1e-9 <= filling.total <= most + width * 5 * np.log(2)
 
 
 # The criterion itself.
@@ -668,6 +707,24 @@ def test_the_sample_and_the_rest_are_all_rows_in_any_order(capacity):
         assert_allclose(other.weight, samples[0].weight, rtol=1e-12)
 
 
+def test_rows_of_the_sample_stay_where_they_are():
+    X, y, weight = _data(400)
+    stream = _stream(X[:300], y[:300], weight[:300], 50)
+    storage = stream.sample.storage
+    before = dict(zip(stream.sample.key, stream.sample.place, strict=True))
+    assert len(storage) == 50
+    for row in range(300, 400):
+        one = _labelled(X[[row]], y[[row]], weight[[row]])
+        stream.add(one, DenseColumns(X.shape[1]))
+    # A small block is worth no copy of all.
+    assert stream.sample.storage is storage
+    after = dict(zip(stream.sample.key, stream.sample.place, strict=True))
+    assert 0 < len(before.keys() - after.keys()) < 25
+    assert all(after[key] == before[key] for key in before.keys() & after.keys())
+    assert sorted(after.values()) == list(range(50))
+    assert_array_equal(row_keys(as_rows(stream.sample.rows), stream.sample.code), stream.sample.key)
+
+
 @pytest.mark.parametrize("capacity", [17, 1000])
 @pytest.mark.parametrize("n_folds", [2, 5])
 def test_no_row_that_is_held_out_is_in_its_own_scatter(capacity, n_folds):
@@ -774,26 +831,75 @@ def test_the_best_is_chosen_and_of_equals_the_first():
     lines = [(0.1, 0.0, 0.5), (0.1, 1.0, 0.7), (0.1, 3.0, 0.7), (0.1, np.inf, 0.6)]
     assert sharpness._best(lines) == lines[1]
 
-    class Fold:
-        """What `choose` needs of a fold, with accuracies that are known."""
-
-        def __init__(self, curve):
-            self.curve, self.asked = curve, []
-
-        def at(self, shrinkage):
-            return self
-
-        def right(self, s):
-            self.asked.append(s)
-            return self.curve[s]
-
     # Two worse ones in a row end the search; one does not.
     for values, last in (((5, 4, 6, 5, 5, 7), 3.0), ((5, 4, 6, 5, 6, 7), 30.0)):
         curve = dict(zip((0.0, 0.1, 0.3, 1.0, 3.0, 30.0), values, strict=True))
-        fold = Fold(curve)
-        lines = sharpness._sharpness_curve([fold], 0.1, list(curve), 10.0)
+        fold = _KnownFold(curve)
+        done = run(sharpness.Trials(lambda fold=fold: [fold], [0.1], list(curve)), Limits())
+        assert done.converged
         assert fold.asked[-1] == last
-        assert [line[2] for line in lines] == [curve[s] / 10 for s in fold.asked]
+        assert [line[2] for line in done.state.curve] == [curve[s] / 10 for s in fold.asked]
+
+
+class _KnownFold:
+    """What `Trials` needs of a fold, with accuracies that are known; an interrupt in between."""
+
+    weight = 10.0
+
+    def __init__(self, curve, rough=None, interrupt=None):
+        self.curve, self.rough, self.interrupt = curve, rough or {}, interrupt
+        self.asked, self.shrinkage = [], None
+
+    def at(self, shrinkage):
+        self.shrinkage = shrinkage
+        return self
+
+    def roughly_right(self):
+        return self._told(self.shrinkage, self.rough)
+
+    def right(self, s):
+        return self._told(s, self.curve)
+
+    def _told(self, value, known):
+        if len(self.asked) == self.interrupt:
+            raise KeyboardInterrupt
+        self.asked.append(value)
+        return known[value]
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "expected"),
+    [
+        (0, (0.0, 0.0)),  # nothing is known: the softest
+        (1, (0.0, 1.0)),  # shrinkages are tried at a sharpness of 1
+        (2, (0.3, 1.0)),
+        (3, (0.3, 1.0)),  # better than the first of the curve
+        (4, (0.3, 1.0)),
+        (5, (0.3, 0.3)),  # better than that
+        (6, (0.3, 0.3)),
+        (99, (0.3, 3.0)),
+    ],
+)
+def test_an_interrupt_of_the_choice_leaves_the_best_until_then(interrupt, expected):
+    rough = {0.0: 1.0, 0.3: 6.0}
+    curve = dict(zip((0.0, 0.1, 0.3, 1.0, 3.0), (4.0, 5.0, 7.0, 6.5, 8.0), strict=True))
+    fold = _KnownFold(curve, rough, interrupt)
+    trials = sharpness.Trials(lambda: [fold], list(rough), list(curve))
+    result = run(trials, Limits(patience=100))
+    assert result.converged == (interrupt == 99)
+    assert len(result.state.lines) == min(interrupt, 7)
+    assert trials.best(result.state) == expected
+
+
+def test_what_was_given_is_kept_when_the_choice_is_cut_short():
+    X, y, weight = _data()
+    stream = _stream(X, y, weight, 1000)
+    found = choose(stream, [0.0, 0.1, 0.2], [3.0], 2, None, 1, Deadline.after(1e-9))
+    assert (found.shrinkage, found.sharpness, found.converged) == (0.0, 3.0, False)
+    assert "max_time" in found.stopped
+    fold = _KnownFold({}, {0.0: 1.0, 0.3: 6.0, 0.6: 6.0}, 2)
+    trials = sharpness.Trials(lambda: [fold], [0.0, 0.3, 0.6], [3.0])
+    assert trials.best(run(trials, Limits()).state) == (0.3, 3.0)
 
 
 def test_the_nearest_mean_is_that_of_all_distances():

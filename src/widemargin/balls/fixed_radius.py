@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from widemargin.balls.core import Ball, CoreProblem, Vector, ball_facts, padded
 from widemargin.qp.margin import MarginDual
 
-# Multiplications that one call may spend before the outer loop gets a chance to look up; and what a
-# look at all core rows costs in this unit, which rounding may make find rows outside again and again
-# that a single update brings inside.
+# Multiplications that one call may spend before the outer loop gets a chance to look up; and what
+# a look at all core rows costs in this unit, which rounding may make find rows outside again and
+# again that a single update brings inside.
 _EFFORT, _ROUND = 3 * 10**8, 10**5
 # A core is solved to this share of the gap over all rows.
 _SHARE = 0.1

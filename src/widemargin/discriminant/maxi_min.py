@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from widemargin.certificate import Certificate
+from widemargin.deadline import Deadline
 from widemargin.discriminant.maxi_min_search import MaxiMinSearch, Solution, n_directions
 from widemargin.discriminant.pairs import ClassPairs, spanned
 from widemargin.discriminant.pairwise_accuracy import given_priors
@@ -119,7 +120,7 @@ class MaxiMinDA(ProjectionEstimator):
     tol : float, default=1e-6
         Relative change at which a search of "refine" ends.
     max_time : float, default=None
-        Seconds at the most, for each of the relaxation and the refinement.
+        Seconds at the most for finding directions; half of them for the choice by held-out rows.
     memory : int or str, default="1GB"
         Budget for blocks of rows and the rows that can be held out.
     n_jobs : int, default=None
@@ -428,13 +429,14 @@ class MaxiMinDA(ProjectionEstimator):
         if self.priors is not None:
             priors = given_priors(self.priors, len(there))
         self.priors_ = priors
-        self._choose(stream, scatter)
+        deadline = Deadline.after(self.max_time)
+        self._choose(stream, scatter, deadline.part(0.5))
         space = whitened(scatter, self.shrinkage_)
         means = space.means[there]
         basis = spanned(means)
         center = means.mean(axis=0)
         classes = ClassPairs((means - center) @ basis, priors[there], n_threads(self.n_jobs))
-        solution = self._searched(classes, int(scatter.total))
+        solution = self._searched(classes, int(scatter.total), deadline)
         directions = basis @ solution.W
         self._keep((space.matrix @ directions).T, space.mean)
         # Signs are settled by `_keep`.
@@ -444,7 +446,7 @@ class MaxiMinDA(ProjectionEstimator):
         self.class_means_ = projected
         self._keep_pairs(solution)
 
-    def _choose(self, stream: Stream, scatter: ClassScatter) -> None:
+    def _choose(self, stream: Stream, scatter: ClassScatter, deadline: Deadline) -> None:
         """Set shrinkage and sharpness."""
         auto = self.sharpness == "auto" and self.rounding == "refine"
         sharpness = list(SHARPNESSES) if auto else [0.0]
@@ -465,11 +467,21 @@ class MaxiMinDA(ProjectionEstimator):
             None if d is None else int(d),
             priors,
             n_threads(self.n_jobs),
+            deadline,
         )
         self.shrinkage_, self.sharpness_ = choice.shrinkage, choice.sharpness
         self.cv_accuracy_ = choice.accuracy
+        if not choice.converged:
+            warnings.warn(
+                f"The choice of sharpness and shrinkage stopped early ({choice.stopped}): "
+                f"sharpness={choice.sharpness:g} and shrinkage={choice.shrinkage:g} are the best "
+                f"of {len(choice.accuracy['accuracy'])} values that were tried. Raise max_time, or "
+                "give what you know.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
-    def _searched(self, classes: ClassPairs, n_rows: int) -> Solution:
+    def _searched(self, classes: ClassPairs, n_rows: int, deadline: Deadline) -> Solution:
         """Return the best directions for different means."""
         distinct = classes.merged()[0]
         if distinct.n_classes < 2:
@@ -496,7 +508,7 @@ class MaxiMinDA(ProjectionEstimator):
             average=bool(self.average),
             n_init=None if isinstance(self.n_init, str) else int(self.n_init),
             tol=self.tol,
-            max_time=self.max_time,
+            deadline=deadline,
             rng=self._rng(),
         )
         share = _KEEP if self.n_components == "auto" else self.n_components

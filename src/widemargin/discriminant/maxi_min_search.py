@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.certificate import Certificate
+from widemargin.deadline import Deadline
 from widemargin.discriminant.online import Online, default_lam
 from widemargin.discriminant.pair_program import PairProgram
 from widemargin.discriminant.pairs import ClassPairs, Pairs
@@ -79,7 +80,7 @@ class MaxiMinSearch:
     average: bool
     n_init: int | None
     tol: float
-    max_time: float | None
+    deadline: Deadline
     rng: np.random.Generator
 
     def run(self, d: int, report: Report) -> Solution:
@@ -97,7 +98,7 @@ class MaxiMinSearch:
         # Rounding takes its start as it is; so does LDA, which is the best for the mean.
         search = self.refine and sharpness > 0.0
         solver = Refine(classes, starts, sharpness, bound, self.tol, search=search)
-        result = run(solver, Limits(None, self.max_time, patience=len(starts) + 1), report)
+        result = run(solver, Limits(deadline=self.deadline, patience=len(starts) + 1), report)
         converged = result.converged
         if relaxed is not None:
             converged &= relaxed.converged
@@ -115,7 +116,7 @@ class MaxiMinSearch:
 
     def _relaxed(self, report: Report) -> _Relaxed:
         """Solve the relaxation."""
-        limits = Limits(None, self.max_time)
+        limits = Limits(deadline=self.deadline)
         if self.solver == "exact":
             program = PairProgram(self.classes, self.C, squared=self.squared)
             solved = run(program, limits, report)
@@ -130,7 +131,7 @@ class MaxiMinSearch:
             pairs = self.classes.n_pairs
             lam = default_lam(self.classes) if np.isinf(self.C) else 1.0 / (self.C * pairs)
         online = Online(self.classes, lam, self.n_updates, self.average, self.rng)
-        done = run(online, Limits(None, self.max_time, patience=self.n_updates), report)
+        done = run(online, Limits(deadline=self.deadline, patience=self.n_updates), report)
         Q = online.matrix(done.state)
         return _Relaxed(Q, near, np.ones(len(near.first)), done.certificate, done.converged)
 

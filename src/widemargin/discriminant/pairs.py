@@ -3,22 +3,24 @@
 Class means stand in coordinates of the span of their differences, in the space where the
 within-class covariance is the identity: D_ij = ‖y_i − y_j‖² is then the squared Mahalanobis
 distance of two classes. There may be millions of pairs, so they are gone through by blocks of rows
-of the matrix D, one product a block; nothing of the size of D is kept.
+of the matrix D, one product a block (`scan_pairs`); nothing of the size of D is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from widemargin.discriminant.neighbours import squared_distances
 from widemargin.threads import ordered_map
 
+Answer = TypeVar("Answer")
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -87,17 +89,15 @@ class ClassPairs:
     def closest(self, Y: Matrix, count: int) -> Pairs:
         """Return the pairs at the smallest distances between rows of Y, `count` at the most."""
 
-        def of(rows: slice) -> tuple[Codes, Codes, Vector]:
-            D = _distances(Y, rows)
-            # Each pair once: those behind the diagonal.
-            D[np.arange(len(Y)) <= np.arange(rows.start, rows.stop)[:, None]] = np.inf
+        def of(rows: slice, D: Matrix) -> tuple[Codes, Codes, Vector]:
+            _count_once(D)
             flat = D.ravel()
             kept = np.argpartition(flat, min(count, flat.size) - 1)[:count]
             kept = kept[np.isfinite(flat[kept])]
-            i, j = np.divmod(kept, len(Y))
-            return i + rows.start, j, flat[kept]
+            i, j = np.divmod(kept, D.shape[1])
+            return i + rows.start, j + rows.start, flat[kept]
 
-        parts = list(ordered_map(of, _blocks(len(Y)), self.threads))
+        parts = list(scan_pairs(Y, of, self.threads))
         first, second, near = (np.concatenate(each) for each in zip(*parts, strict=True))
         order = np.lexsort((second, first, near))[:count]
         first, second = first[order], second[order]
@@ -129,45 +129,42 @@ class ClassPairs:
         tiny = np.finfo(float).tiny
         weight = np.log(np.maximum(self.prior / self.prior.sum(), tiny))
 
-        def of(rows: slice) -> list[_Soft]:
-            D = _distances(Y, rows)
+        def of(rows: slice, D: Matrix) -> list[tuple[float, float, Matrix]]:
             E = np.empty_like(D)
-            own = np.arange(rows.start, rows.stop)
             parts = []
             for rate in rates:
                 np.multiply(D, -rate, out=E)
-                E += weight[rows, None] + weight
-                E[own - rows.start, own] = -np.inf
+                E += weight[rows, None] + weight[rows.start :]
+                np.fill_diagonal(E, -np.inf)
                 most = float(E.max())
                 E -= most
                 np.exp(E, out=E)
-                sums = E.sum(axis=1)
-                parts.append(_Soft(most, float(sums.sum()), sums[:, None] * Y[rows] - E @ Y))
+                # Pairs within the block are there twice.
+                twice = float(E.sum() + E[:, len(E) :].sum())
+                parts.append((most, twice, pulled(E, Y, rows)))
             return parts
 
-        blocks = list(ordered_map(of, _blocks(len(Y)), self.threads))
+        sums = [_Soft(Y.shape) for _ in rates]
+        for parts in scan_pairs(Y, of, self.threads):
+            for each, part in zip(sums, parts, strict=True):
+                each.add(*part)
         share = self.prior / self.prior.sum()
         all_weight = np.log(1.0 - float(share @ share))
         value, slope = 0.0, np.zeros_like(Y)
-        for k, (rate, factor) in enumerate(zip(rates, shares, strict=True)):
-            most = max(parts[k].most for parts in blocks)
-            scale = [np.exp(parts[k].most - most) for parts in blocks]
-            total = sum(z * parts[k].total for z, parts in zip(scale, blocks, strict=True))
-            pull = np.concatenate([z * p[k].pull for z, p in zip(scale, blocks, strict=True)])
-            value -= factor * (most + np.log(total) - all_weight) / rate
-            slope += (4.0 * factor / total) * pull
+        for each, rate, factor in zip(sums, rates, shares, strict=True):
+            value -= factor * (each.most + np.log(each.total) - all_weight) / rate
+            slope += (4.0 * factor / each.total) * each.pull
         return value, slope
 
     def shortfall(self, Y: Matrix, power: int) -> float:
         """Return Σ max(0, 1 − D)^power over the pairs, D the distances between rows of Y."""
 
-        def of(rows: slice) -> float:
-            D = _distances(Y, rows)
-            D[np.arange(len(Y)) <= np.arange(rows.start, rows.stop)[:, None]] = np.inf
+        def of(rows: slice, D: Matrix) -> float:
+            _count_once(D)
             short = 1.0 - D[D < 1.0]
             return float((short**power).sum())
 
-        return sum(ordered_map(of, _blocks(len(Y)), self.threads))
+        return sum(scan_pairs(Y, of, self.threads))
 
     def scatter_of(self, pairs: Pairs, weight: Vector) -> Matrix:
         """Return Σ weight δδᵀ over some pairs."""
@@ -207,6 +204,76 @@ class ClassPairs:
         return replace(self, means=self.means[leader], prior=prior), group
 
 
+def scan_pairs(
+    Y: Matrix,
+    visit: Callable[[slice, Matrix], Answer],
+    threads: int = 1,
+    *,
+    precise: bool = False,
+) -> Iterator[Answer]:
+    """Yield visit(rows, D) for blocks of the matrix of squared distances between rows of Y.
+
+    The matrix is symmetric: D are the distances of some rows to themselves and to those after them.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (c, d)
+        Class means, or their projections.
+    visit : callable
+        Takes the rows of a block and D, of shape (stop - start, c - start), which it may overwrite.
+    threads : int, default=1
+        Threads; the answers do not depend on it.
+    precise : bool, default=False
+        Whether close pairs shall keep the digits that a product loses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y = np.array([[0.0], [1.0], [3.0]])
+    >>> [D.tolist() for D in scan_pairs(Y, lambda rows, D: D)]
+    [[[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]]
+    """
+    size = (Y * Y).sum(axis=1)
+
+    def of(rows: slice) -> Answer:
+        others = slice(rows.start, None)
+        if precise:
+            return visit(rows, squared_distances(Y[rows], Y[others]))
+        D = Y[rows] @ Y[others].T
+        D *= -2.0
+        D += size[rows, None]
+        D += size[others]
+        return visit(rows, np.maximum(D, 0.0, out=D))
+
+    return ordered_map(of, _blocks(len(Y)), threads)
+
+
+def pulled(E: Matrix, Y: Matrix, rows: slice) -> Matrix:
+    """Return what a block of weights of pairs adds to L Y, L the Laplacian of all of them.
+
+    Parameters
+    ----------
+    E : ndarray of shape (stop - start, c - start)
+        Weights in a block of `scan_pairs`, zero on the diagonal.
+    Y : ndarray of shape (c, d)
+        What is multiplied.
+    rows : slice
+        The rows of the block.
+
+    Returns
+    -------
+    ndarray of shape (c - start, d)
+        Σ_j E_ij (y_i − y_j) for the rows of the block and those after it, which have it by
+        symmetry; nothing is added to those before.
+    """
+    here, after = Y[rows], Y[rows.stop :]
+    beyond = E[:, len(E) :]
+    pull = np.empty((E.shape[1], Y.shape[1]))
+    np.subtract(E.sum(axis=1)[:, None] * here, E @ Y[rows.start :], out=pull[: len(E)])
+    np.subtract(beyond.sum(axis=0)[:, None] * after, beyond.T @ here, out=pull[len(E) :])
+    return pull
+
+
 def spanned(means: Matrix) -> Matrix:
     """Return an orthonormal basis, as columns, of the span of the differences of means."""
     apart = means - means.mean(axis=0)
@@ -223,26 +290,34 @@ def spanned(means: Matrix) -> Matrix:
     return basis
 
 
-@dataclass(frozen=True)
 class _Soft:
-    """What a block adds to a soft minimum: sums of exp(e − most)."""
+    """The sums of a soft minimum over the blocks: of exp(e − most), most the largest e."""
 
-    most: float
-    total: float
-    pull: Matrix
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.most, self.total, self.pull = -np.inf, 0.0, np.zeros(shape)
+
+    def add(self, most: float, total: float, pull: Matrix) -> None:
+        """Take in a block, whose pull is that of the last rows."""
+        if most > self.most:
+            factor = np.exp(self.most - most)
+            self.total *= factor
+            self.pull *= factor
+            self.most = most
+        factor = np.exp(most - self.most)
+        self.total += factor * total
+        pull *= factor
+        self.pull[-len(pull) :] += pull
 
 
 def _blocks(c: int) -> Iterator[slice]:
-    step = max(1, _BLOCK // c)
-    return (slice(first, min(c, first + step)) for first in range(0, c, step))
+    """Yield rows with about as many pairs in each block; the last row has none of its own."""
+    first = 0
+    while first < max(1, c - 1):
+        step = max(1, _BLOCK // (c - first))
+        yield slice(first, min(c, first + step))
+        first += step
 
 
-def _distances(Y: Matrix, rows: slice) -> NDArray[Any]:
-    """Return D between some rows of Y and all."""
-    size = (Y * Y).sum(axis=1)
-    D = Y[rows] @ Y.T
-    D *= -2.0
-    D += size[rows, None]
-    D += size
-    np.maximum(D, 0.0, out=D)
-    return D
+def _count_once(D: Matrix) -> None:
+    """Leave each pair of a block once: infinity on the diagonal and below it."""
+    D[np.tril_indices(len(D))] = np.inf

@@ -8,7 +8,7 @@ classifiers of two classes each, as long as directions are aligned with δ ("app
 accuracy criterion", aPAC).
 
 In the whitened space S_b = Mᵀ L M with M the class means and L the Laplacian of the graph of the
-classes with weights p_i p_j w(D_ij), of which a block of rows is made at a time.
+classes with weights p_i p_j w(D_ij), of which a block of rows is made at a time (`pairs`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from widemargin.discriminant.pairs import pulled, scan_pairs
 from widemargin.discriminant.projection import LabelledRows, ProjectionEstimator
 from widemargin.discriminant.scatter import check_shrinkage, scatter_of
 from widemargin.discriminant.whitening import leading, whitened
 from widemargin.parameters import check_choice, check_count
-from widemargin.rows import parse_memory
-from widemargin.threads import single_threaded_blas
+from widemargin.threads import n_threads, single_threaded_blas
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
-
-# Squared distance, as a share of the squared norms, below which it is computed from differences.
-_CLOSE = 1e-6
 
 
 class PairwiseAccuracyDA(ProjectionEstimator):
@@ -69,7 +66,7 @@ class PairwiseAccuracyDA(ProjectionEstimator):
     vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
         Where they come from, as in `SpanMap`.
     memory : int or str, default="1GB"
-        Budget for blocks of rows and of pairs.
+        Budget for blocks of rows.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -188,7 +185,7 @@ class PairwiseAccuracyDA(ProjectionEstimator):
             scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)
             self.shrinkage_ = scatter.intensity(self.shrinkage)
             space = whitened(scatter, self.shrinkage_)
-            pulled = pull(space.means, self.priors_, self.weighting, parse_memory(self.memory))
+            pulled = pull(space.means, self.priors_, self.weighting, n_threads(self.n_jobs))
             directions, self.criterion_ = leading(space.means, pulled, self.n_components)
             self._keep((space.matrix @ directions).T, space.mean)
         return self
@@ -222,7 +219,7 @@ def given_priors(priors: Any, n_classes: int) -> Vector:
     return np.asarray(given / given.sum())
 
 
-def pull(means: Matrix, priors: Vector, weighting: str, memory: int) -> Matrix:
+def pull(means: Matrix, priors: Vector, weighting: str, threads: int = 1) -> Matrix:
     """Return L M, the Laplacian of the weighted pairs of classes times the class means.
 
     Parameters
@@ -233,32 +230,28 @@ def pull(means: Matrix, priors: Vector, weighting: str, memory: int) -> Matrix:
         Probabilities of the classes.
     weighting : {"accuracy", "equal"}
         Weights of the pairs.
-    memory : int
-        Budget in bytes for a block of pairs.
+    threads : int, default=1
+        Threads; the answer does not depend on it.
     """
     if weighting == "equal":
         # Σ_j p_i p_j (m_i − m_j), for Σ_j p_j m_j is 0.
         return np.asarray(priors[:, None] * means)
-    n_classes = len(means)
-    pulled = np.empty_like(means)
-    # A pair needs six numbers; larger blocks gain nothing.
-    step = max(1, min(memory // 2, 64_000_000) // (48 * n_classes))
-    for first in range(0, n_classes, step):
-        here = slice(first, first + step)
-        pair = _accuracy_weights(means[here], means) * priors[here, None] * priors
-        pulled[here] = pair.sum(axis=1)[:, None] * means[here] - pair @ means
-    return pulled
+
+    def of(rows: slice, square: Matrix) -> Matrix:
+        pair = _accuracy_weights(square)
+        pair *= priors[rows, None]
+        pair *= priors[rows.start :]
+        return pulled(pair, means, rows)
+
+    pull_of_all = np.zeros_like(means)
+    # Precisely, for the weight of a close pair is large.
+    for part in scan_pairs(means, of, threads, precise=True):
+        pull_of_all[-len(part) :] += part
+    return pull_of_all
 
 
-def _accuracy_weights(left: Matrix, right: Matrix) -> Matrix:
-    """Return erf(D / 2√2) / (2D²) for the distances D of all pairs; 0 for equal means."""
-    norms = (left * left).sum(axis=1)[:, None] + (right * right).sum(axis=1)
-    square = norms - 2.0 * left @ right.T
-    # Where that cancels: also each class with itself.
-    close = square < _CLOSE * norms
-    for i in np.flatnonzero(close.any(axis=1)):
-        delta = left[i] - right[close[i]]
-        square[i, close[i]] = (delta * delta).sum(axis=1)
+def _accuracy_weights(square: Matrix) -> Matrix:
+    """Return erf(D / 2√2) / (2D²) for squared distances D²; 0 for equal means."""
     apart = square > 0
     square[~apart] = 1.0
     return np.where(apart, 0.5 * erf(np.sqrt(square / 8.0)) / square, 0.0)

@@ -5,9 +5,11 @@ For orthonormal W of d columns, A = WWᵀ satisfies 0 ⪯ A ⪯ I and tr A = d. 
     max min_p δ_pᵀAδ_p  =  min over weights p of  λ_1 + … + λ_d of  Σ_p p δ_pδ_pᵀ,
 
 p ≥ 0 with the sum 1: the largest mean distance that d dimensions can hold (Ky Fan). So *every* p
-bounds what any projection can reach, and the best p is found by minimising a convex function, whose
-d largest eigenvalues are smoothed (a Fermi distribution of them) as long as the search goes on. Two
-more bounds are for free: the distance of the closest pair in all dimensions, and √d / ‖Q‖_F of (7).
+bounds what any projection can reach, and the best p minimises a convex function. For up to some
+tens of classes it is found to 1 % (`interior`). For more, L-BFGS searches among the logarithms of
+the weights, with the d largest eigenvalues smoothed as there; from stage to stage pairs join that
+are close for the A of the last. Another bound is for free: the distance of the closest pair in all
+dimensions.
 """
 
 from __future__ import annotations
@@ -16,11 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from widemargin.discriminant.interior import Filling, least_bound
 from widemargin.discriminant.pairs import ClassPairs, Pairs
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
+# Relative gap of the bound where it is found by Newton steps: where the square of classes times
+# dimensions is no more than this, a second or less.
+_GAP, _NEWTON = 0.01, 3e7
 # Smoothing of the eigenvalues, relative to the bound, from stage to stage; steps of each, at the
 # most, at the least, and such that none needs more operations than this.
 _STAGES = 0.1, 0.03, 0.01, 0.003, 0.001
@@ -42,25 +48,50 @@ def upper_bound(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components:
     n_components : int
         d.
     """
-    apart = classes.differences(pairs)
     closest = float(classes.closest(classes.means, 1).distance[0])
+    c, k = classes.means.shape
+    if n_components >= k:
+        return closest
     weight = np.maximum(weight / weight.sum(), 1e-6 / len(weight))
-    search = _Search(apart, n_components)
+    if float(c * k) ** 2 <= _NEWTON:
+        return min(closest, least_bound(classes, pairs, weight, n_components, _GAP)[0])
+    return min(closest, _searched(classes, pairs, weight, n_components))
+
+
+def _searched(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components: int) -> float:
+    """Return the best bound that a few steps of L-BFGS find."""
+    c, k = classes.means.shape
+    first, second = pairs.first, pairs.second
     logits = np.log(weight / weight.sum())
-    n, k = apart.shape
-    search(logits, float(np.trace((apart.T * weight) @ apart)) / k)
-    steps = int(np.clip(_OPERATIONS / (k * k * (n + 10 * k)), _LEAST_STEPS, _MOST_STEPS))
+    best, A_root = np.inf, None
     for share in _STAGES:
+        if A_root is not None:
+            # The heaviest stay, so that memory is that of twice as many as at the start.
+            heavy = np.argsort(-logits, kind="stable")[: len(pairs.first)]
+            first, second, logits = first[heavy], second[heavy], logits[heavy]
+            near = classes.closest(classes.means @ A_root, len(pairs.first))
+            join = ~np.isin(near.first * c + near.second, first * c + second)
+            first = np.concatenate([first, near.first[join]])
+            second = np.concatenate([second, near.second[join]])
+            logits = np.concatenate([logits, np.full(int(join.sum()), logits.mean())])
+        apart = classes.means[first] - classes.means[second]
+        search = _Search(apart, n_components)
+        search(logits, float((apart * apart).sum(axis=1).mean()) / k)
+        best = min(best, search.best)
+        steps = int(
+            np.clip(_OPERATIONS / (k * k * (len(first) + 10 * k)), _LEAST_STEPS, _MOST_STEPS)
+        )
         found = optimize.minimize(
             search,
             logits,
-            args=(share * search.best / n_components,),
+            args=(share * best / n_components,),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": steps},
         )
         logits = found.x - found.x.max()
-    return min(search.best, closest)
+        best, A_root = min(best, search.best), search.root
+    return best
 
 
 class _Search:
@@ -70,6 +101,7 @@ class _Search:
         self.apart = apart
         self.d = n_components
         self.best = np.inf
+        self.root: Matrix = np.zeros((apart.shape[1], 0))
 
     def __call__(self, logits: Vector, width: float) -> tuple[float, Vector]:
         """Return the bound, smoothed over `width`, and its derivative."""
@@ -77,20 +109,7 @@ class _Search:
         weight /= weight.sum()
         values, vectors = np.linalg.eigh((self.apart.T * weight) @ self.apart)
         self.best = min(self.best, float(values[-self.d :].sum()))
-        level = _level(values, self.d, width)
-        filled = 1.0 / (1.0 + np.exp(np.clip((level - values) / width, -500.0, 500.0)))
-        bound = self.d * level + width * float(np.logaddexp(0.0, (values - level) / width).sum())
-        distance = ((self.apart @ vectors) ** 2) @ filled
-        return bound, weight * (distance - float(weight @ distance))
-
-
-def _level(values: Vector, d: int, width: float) -> float:
-    """Return the level at which d eigenvalues lie above it, each counted by its share."""
-
-    def excess(level: float) -> float:
-        return float((1.0 / (1.0 + np.exp(np.clip((level - values) / width, -500, 500)))).sum()) - d
-
-    low, high = float(values[0]) - 40.0 * width, float(values[-1]) + 40.0 * width
-    if d >= len(values):
-        return low
-    return float(optimize.brentq(excess, low, high, xtol=1e-12 * (high - low)))
+        filling = Filling.of(values, self.d, width)
+        distance = ((self.apart @ vectors) ** 2) @ filling.filled
+        self.root = vectors * np.sqrt(filling.filled)
+        return filling.total, weight * (distance - float(weight @ distance))

@@ -14,12 +14,14 @@ when two sharper ones in a row were worse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.certificate import Certificate, bounds
+from widemargin.deadline import NEVER, Deadline
 from widemargin.discriminant.pairs import ClassPairs, spanned
 from widemargin.discriminant.refine import (
     BHATTACHARYYA,
@@ -29,6 +31,7 @@ from widemargin.discriminant.refine import (
 )
 from widemargin.discriminant.scatter import ClassScatter
 from widemargin.discriminant.stream import Fold, Sample, Stream
+from widemargin.loop import Limits, Stop, run
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -43,6 +46,10 @@ _SHARPNESS, _STEPS, _FEWER_STEPS, _MANY_CLASSES = 1.0, 20, 8, 500
 _BETTER = 1e-9
 
 
+# Shrinkage, sharpness, and the accuracy that they have.
+Line = tuple[float, float, float]
+
+
 @dataclass(frozen=True)
 class Choice:
     """What was chosen, and by which accuracies.
@@ -53,11 +60,17 @@ class Choice:
         The choice.
     accuracy : dict of arrays
         "shrinkage", "sharpness" and the mean "accuracy" of everything that was tried.
+    stopped : str
+        Why no more was tried.
+    converged : bool
+        Whether that was all there was to try.
     """
 
     shrinkage: float
     sharpness: float
     accuracy: dict[str, Vector]
+    stopped: str
+    converged: bool
 
 
 def choose(
@@ -67,8 +80,9 @@ def choose(
     n_components: int | None,
     priors: Vector | None,
     threads: int,
+    deadline: Deadline = NEVER,
 ) -> Choice:
-    """Choose on held-out rows.
+    """Choose on held-out rows; after an interrupt, the best of what was tried.
 
     Parameters
     ----------
@@ -82,46 +96,121 @@ def choose(
         Weights of the classes; None takes those of the rows.
     threads : int
         Threads for the pairs of classes.
+    deadline : Deadline, default=NEVER
+        When no more is tried.
     """
-    tried: list[tuple[float, float, float]] = []
-    shrinkage, sharpness = shrinkages[0], sharpnesses[0]
-    if len(shrinkages) > 1 or len(sharpnesses) > 1:
+
+    def folds() -> list[_FoldSpace]:
         many = len(stream.sample) > _MANY_ROWS
-        folds = [
+        return [
             _FoldSpace.of(fold, n_components, priors, threads)
             for fold in stream.folds(_FEWER_FOLDS if many else _FOLDS)
         ]
-        total = float(sum(fold.weight for fold in folds))
-        if total > 0:
-            if len(shrinkages) > 1:
-                for each in shrinkages:
-                    right = sum(fold.at(each).roughly_right() for fold in folds)
-                    tried.append((each, _SHARPNESS, right / total))
-                shrinkage = _least(tried, total)
-            if len(sharpnesses) > 1:
-                curve = _sharpness_curve(folds, shrinkage, sharpnesses, total)
-                sharpness = _best(curve)[1]
-                tried += curve
-    columns = np.array(tried, dtype=np.float64).reshape(-1, 3).T
+
+    # Without rows that can be held out there is nothing to try.
+    if not len(stream.sample):
+        shrinkages, sharpnesses = shrinkages[:1], sharpnesses[:1]
+    trials = Trials(folds, shrinkages, sharpnesses)
+    steps = len(shrinkages) + len(sharpnesses)
+    result = run(trials, Limits(deadline=deadline, patience=steps + 1))
+    shrinkage, sharpness = trials.best(result.state)
+    columns = np.array(result.state.lines, dtype=np.float64).reshape(-1, 3).T
     table = dict(zip(("shrinkage", "sharpness", "accuracy"), columns, strict=True))
-    return Choice(float(shrinkage), float(sharpness), table)
+    stopped = result.certificate.stopped
+    return Choice(float(shrinkage), float(sharpness), table, stopped, result.converged)
 
 
-def _sharpness_curve(
-    folds: list[_FoldSpace], shrinkage: float, sharpnesses: Sequence[float], total: float
-) -> list[tuple[float, float, float]]:
-    """Return the accuracy for each sharpness, until it falls."""
-    curve: list[tuple[float, float, float]] = []
-    searches = [fold.at(shrinkage) for fold in folds]
-    for s in sharpnesses:
-        curve.append((shrinkage, s, sum(each.right(s) for each in searches) / total))
-        best = _best(curve)[2]
-        if len(curve) > 2 and max(line[2] for line in curve[-2:]) < best - _BETTER:
-            break
-    return curve
+@dataclass(frozen=True)
+class Tried:
+    """What is known: accuracies for the shrinkages, and for sharpnesses at the best of them."""
+
+    rough: tuple[Line, ...] = ()
+    curve: tuple[Line, ...] = ()
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """All of it."""
+        return self.rough + self.curve
 
 
-def _least(lines: list[tuple[float, float, float]], total: float) -> float:
+class Trials:
+    """Solver of the choice, for ``loop.run``; a step tries one value on all folds.
+
+    Parameters
+    ----------
+    folds : callable
+        Makes the folds, in the first step.
+    shrinkages, sharpnesses : sequence of float
+        Values to choose from; a single one is not questioned.
+    """
+
+    def __init__(
+        self,
+        folds: Callable[[], list[_FoldSpace]],
+        shrinkages: Sequence[float],
+        sharpnesses: Sequence[float],
+    ) -> None:
+        self._make = folds
+        self.shrinkages, self.sharpnesses = shrinkages, sharpnesses
+        self.n_rough = len(shrinkages) if len(shrinkages) > 1 else 0
+        self.n_curve = len(sharpnesses) if len(sharpnesses) > 1 else 0
+        self.folds: list[_FoldSpace] = []
+        self.total = 0.0
+        self._searches: list[_Search] = []
+
+    def start(self) -> Tried:
+        """Return that nothing is known."""
+        return Tried()
+
+    def step(self, state: Tried) -> Tried:
+        """Try the next shrinkage, or the next sharpness."""
+        if not self.folds:
+            self.folds = self._make()
+            self.total = float(sum(fold.weight for fold in self.folds))
+        if len(state.rough) < self.n_rough:
+            each = self.shrinkages[len(state.rough)]
+            right = sum(fold.at(each).roughly_right() for fold in self.folds)
+            return replace(state, rough=(*state.rough, (each, _SHARPNESS, right / self.total)))
+        shrinkage = self._shrinkage(state)
+        if not state.curve:
+            self._searches = [fold.at(shrinkage) for fold in self.folds]
+        s = self.sharpnesses[len(state.curve)]
+        right = sum(search.right(s) for search in self._searches)
+        return replace(state, curve=(*state.curve, (shrinkage, s, right / self.total)))
+
+    def certificate(self, state: Tried) -> Certificate:
+        """Return the share of errors of the best, which is above no known bound but 0."""
+        return bounds(1.0 - max((line[2] for line in state.lines), default=0.0), 0.0)
+
+    def stopped(self, state: Tried) -> Stop | None:
+        """Return whether all was tried, or sharper ones are worse."""
+        if len(state.rough) < self.n_rough:
+            return None
+        if len(state.curve) == self.n_curve:
+            return Stop("all values tried", True)
+        falls = max((line[2] for line in state.curve[-2:]), default=0.0)
+        if len(state.curve) > 2 and falls < _best(state.curve)[2] - _BETTER:
+            return Stop("sharper ones are worse", True)
+        return None
+
+    def finish(self, state: Tried) -> Tried:
+        """Return the state as it is."""
+        return state
+
+    def best(self, state: Tried) -> tuple[float, float]:
+        """Return the shrinkage and the sharpness to take, as far as is known."""
+        shrinkage = self._shrinkage(state)
+        known = list(state.curve)
+        if len(known) < self.n_curve and self.stopped(state) is None:
+            # Cut short: what the shrinkage was chosen at is known as well.
+            known += [line for line in state.rough if line[0] == shrinkage]
+        return shrinkage, _best(known)[1] if known and self.n_curve else self.sharpnesses[0]
+
+    def _shrinkage(self, state: Tried) -> float:
+        return _least(state.rough, self.total) if state.rough else self.shrinkages[0]
+
+
+def _least(lines: Sequence[Line], total: float) -> float:
     """Return the least shrinkage that is within a standard error of the best.
 
     With few rows the best by chance may be a strong one, which changes the space for nothing.
@@ -131,7 +220,7 @@ def _least(lines: list[tuple[float, float, float]], total: float) -> float:
     return next(line[0] for line in lines if line[2] >= best - error)
 
 
-def _best(lines: list[tuple[float, float, float]]) -> tuple[float, float, float]:
+def _best(lines: Sequence[Line]) -> Line:
     """Return the line of the highest accuracy, the first of equal ones."""
     best = lines[0]
     for line in lines[1:]:

@@ -22,43 +22,105 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+# Rows of the sample that join a scatter at a time.
+_AT_A_TIME = 4000
 
-@dataclass
+
+@dataclass(frozen=True)
 class Sample:
-    """Rows with their classes and weights, in the order of their keys."""
+    """Rows with their classes and weights, each with its key."""
 
     key: NDArray[np.uint64]
     rows: Matrix
     code: Codes
     weight: Vector
 
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.key)
+
+    def at(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> Sample:
+        """Return some of the rows."""
+        return Sample(self.key[index], self.rows[index], self.code[index], self.weight[index])
+
+
+@dataclass
+class Reservoir:
+    """The rows with the smallest keys, in the order of their keys.
+
+    A row stays at its place in the storage while others come and go, so that a small block costs
+    little whatever the capacity.
+
+    Attributes
+    ----------
+    key, code, weight : ndarray
+        Of each row.
+    place : ndarray of int
+        Where the row stands in the storage.
+    storage : ndarray of shape (n_places, width)
+        Rows, and places that are free.
+    """
+
+    key: NDArray[np.uint64]
+    code: Codes
+    weight: Vector
+    place: Codes
+    storage: Matrix
+
     @classmethod
-    def empty(cls, width: int) -> Sample:
-        """Return a sample of no rows."""
-        return cls(np.zeros(0, np.uint64), np.zeros((0, width)), np.zeros(0, np.intp), np.zeros(0))
+    def empty(cls, width: int) -> Reservoir:
+        """Return a reservoir of no rows."""
+        none = np.zeros(0, np.intp)
+        return cls(np.zeros(0, np.uint64), none, np.zeros(0), none, np.zeros((0, width)))
 
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.key)
 
-    def at(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Sample:
-        """Return some of the rows."""
-        return Sample(self.key[index], self.rows[index], self.code[index], self.weight[index])
+    @property
+    def rows(self) -> Matrix:
+        """A copy of the rows."""
+        return self.storage[self.place]
 
-    def joined(self, other: Sample) -> Sample:
-        """Return the rows of both, in the order of their keys, copies merged."""
-        if not len(other):
-            return self
-        key = np.concatenate([self.key, other.key])
-        key, first, place = np.unique(key, return_index=True, return_inverse=True)
-        weight: Vector = np.zeros(len(key))
-        np.add.at(weight, place, np.concatenate([self.weight, other.weight]))
-        # Without a copy of all rows in between: they are what the memory is spent on.
-        rows = np.empty((len(key), self.rows.shape[1]))
-        old = first < len(self)
-        rows[old] = self.rows[first[old]]
-        rows[~old] = other.rows[first[~old] - len(self)]
-        return Sample(key, rows, np.concatenate([self.code, other.code])[first], weight)
+    def at(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> Sample:
+        """Return a copy of some of the rows."""
+        rows = self.storage[self.place[index]]
+        return Sample(self.key[index], rows, self.code[index], self.weight[index])
+
+    def take(self, new: Sample, capacity: int) -> Sample:
+        """Take rows in, copies merged, and return those that do not fit any more."""
+        n = len(self)
+        key = np.concatenate([self.key, new.key])
+        key, first, number = np.unique(key, return_index=True, return_inverse=True)
+        both = np.concatenate([self.weight, new.weight])
+        weight = np.bincount(number, both, len(key)).astype(np.float64)
+        code = np.concatenate([self.code, new.code])[first]
+        old = first < n
+        stays = np.arange(len(key)) < capacity
+        out = np.empty((int((~stays).sum()), self.storage.shape[1]))
+        out[old[~stays]] = self.storage[self.place[first[old & ~stays]]]
+        out[~old[~stays]] = new.rows[first[~old & ~stays] - n]
+        pushed_out = Sample(key[~stays], out, code[~stays], weight[~stays])
+        place = np.empty(int(stays.sum()), np.intp)
+        place[old[stays]] = self.place[first[old & stays]]
+        comes = first[~old & stays] - n
+        place[~old[stays]] = free = self._free(place[old[stays]], len(comes), capacity)
+        self.storage[free] = new.rows[comes]
+        self.key, self.code, self.weight, self.place = key[stays], code[stays], weight[stays], place
+        return pushed_out
+
+    def _free(self, used: Codes, count: int, capacity: int) -> Codes:
+        """Return places of the storage for so many rows, which grows where it must."""
+        size = len(self.storage)
+        if len(used) + count > size:
+            grown = np.zeros(
+                (min(capacity, max(2 * size, len(used) + count)), self.storage.shape[1])
+            )
+            grown[:size] = self.storage
+            self.storage = grown
+        free = np.ones(len(self.storage), dtype=bool)
+        free[used] = False
+        return np.flatnonzero(free)[:count]
 
 
 @dataclass(frozen=True)
@@ -77,20 +139,20 @@ class Stream:
     ----------
     rest : ClassScatter
         Of the rows that are not in the sample.
-    sample : Sample
+    sample : Reservoir
         Rows that can be held out.
     capacity : int
         Rows of the sample at the most.
     """
 
     rest: ClassScatter
-    sample: Sample
+    sample: Reservoir
     capacity: int
 
     @classmethod
     def empty(cls, n_classes: int, width: int, capacity: int) -> Stream:
         """Return the stream of no rows."""
-        return cls(ClassScatter.empty(n_classes, width), Sample.empty(width), capacity)
+        return cls(ClassScatter.empty(n_classes, width), Reservoir.empty(width), capacity)
 
     def add(self, data: LabelledRows, features: VisitFeatures) -> None:
         """Take rows in.
@@ -106,28 +168,22 @@ class Stream:
         if self.capacity:
             key = row_keys(data.rows, data.code)
             full = len(self.sample) >= self.capacity
-            chosen = np.flatnonzero(key <= self.sample.key[-1]) if full else rest
+            joins = key <= self.sample.key[-1] if full else np.ones(len(key), dtype=bool)
             # No more than can stay: a large block would be copied for nothing.
-            if len(chosen) > self.capacity:
-                distinct = np.unique(key[chosen])
-                limit = distinct[min(self.capacity, len(distinct)) - 1]
-                chosen = chosen[key[chosen] <= limit]
-            rest = np.setdiff1d(rest, chosen, assume_unique=True)
-            new = Sample(
-                key[chosen],
-                _features(data, chosen, features),
-                data.code[chosen],
-                data.weight[chosen],
-            )
-            both = self.sample.joined(new)
-            out = both.at(slice(self.capacity, None))
-            self.sample = both.at(slice(self.capacity))
-            self.rest.add(out.rows, out.code, out.weight)
+            if joins.sum() > self.capacity:
+                distinct = np.unique(key[joins])
+                joins &= key <= distinct[min(self.capacity, len(distinct)) - 1]
+            chosen, rest = np.flatnonzero(joins), np.flatnonzero(~joins)
+            if len(chosen):
+                rows = _features(data, chosen, features)
+                new = Sample(key[chosen], rows, data.code[chosen], data.weight[chosen])
+                out = self.sample.take(new, self.capacity)
+                self.rest.add(out.rows, out.code, out.weight)
         if len(rest):
-            rows = data.rows if len(rest) == len(data.code) else data.rows.subset(rest)
+            rows_of_rest = data.rows if len(rest) == len(data.code) else data.rows.subset(rest)
             n_classes = len(self.rest.weight)
             self.rest.merge(
-                scatter_of(rows, data.code[rest], data.weight[rest], n_classes, features)
+                scatter_of(rows_of_rest, data.code[rest], data.weight[rest], n_classes, features)
             )
 
     def scatter(self, without: NDArray[np.bool_] | None = None) -> ClassScatter:
@@ -135,8 +191,13 @@ class Stream:
         n_classes, width = self.rest.offset.shape
         total = ClassScatter.empty(n_classes, width)
         total.merge(self.rest)
-        kept = self.sample if without is None else self.sample.at(~without)
-        total.add(kept.rows, kept.code, kept.weight)
+        there = np.arange(len(self.sample))
+        if without is not None:
+            there = there[~without]
+        # In parts: all at once would be there several times.
+        for first in range(0, len(there), _AT_A_TIME):
+            part = self.sample.at(there[first : first + _AT_A_TIME])
+            total.add(part.rows, part.code, part.weight)
         return total
 
     def folds(self, n_folds: int) -> Iterator[Fold]:

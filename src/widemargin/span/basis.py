@@ -107,6 +107,9 @@ class Basis:
         """
         cross = kernel_matrix(kernel, rows, new, self.vectors)
         square = kernel_matrix(kernel, rows, new, new)
+        if kernel.constant_diagonal is not None:
+            # Exactly, or rounding would decide which of equal ones is the first pivot.
+            np.fill_diagonal(square, kernel.constant_diagonal)
         old = self.size
         below = np.empty((len(new), 0))
         if old:
