@@ -19,6 +19,7 @@ PART = "tables"
 SLMC_PATH = "widemargin.SparseMarginClassifier"
 PER_CLASS = "benchmarks.slmc_machines.PerClass"
 FISHER_SVM = "benchmarks.slmc_machines.FisherSVM"
+REDUCED = "SLMC, reduced set"
 SQUARED, SHARED = "SLMC, squared hinge", "SLMC, squared hinge, shared vectors"
 RAETSCH_SETS, USPS_ONLY = RAETSCH, (USPS,)
 ALL_SETS = (USPS, *RAETSCH)
@@ -54,6 +55,7 @@ METHODS: dict[str, Method] = {
     "mrsvm": Method(paper.MRSVM, RSVM_PATH, {"method": "mrsvm"}, choice=paper.RSVM),
     "slmc-random": slmc(paper.SLMC, init="random"),
     "slmc-kmeans": slmc(paper.SLMC_KMEANS, init="kmeans"),
+    "slmc-reduced": slmc(REDUCED, init="reduced_set"),
     "slmc-squared": slmc(SQUARED, init="kmeans", loss="squared_hinge"),
     "slmc-shared": slmc(SHARED, USPS_ONLY, init="kmeans", loss="squared_hinge", share_vectors=True),
     "skfd": Method(paper.SKFD, SKFD_PATH, sets=RAETSCH_SETS, choice=paper.SKFD, native=True),

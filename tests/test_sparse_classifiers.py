@@ -344,7 +344,9 @@ def test_weight_k_is_the_same_as_k_copies_in_any_order_and_zero_as_none(way, cla
 
 
 @every_way
-@pytest.mark.parametrize(("init", "grow"), [("kmeans", None), ("random", "double")])
+@pytest.mark.parametrize(
+    ("init", "grow"), [("kmeans", None), ("random", "double"), ("reduced_set", None)]
+)
 def test_one_seed_gives_the_same_bits_for_any_number_of_threads(way, init, grow):
     X, y = _moons(600)  # more than a block of rows
     y = y + (X[:, 0] > 1)
@@ -403,7 +405,7 @@ def test_duplicates_in_the_data_and_in_the_start_are_survived(way):
 
 
 @every_way
-@pytest.mark.parametrize("init", ["kmeans", "random"])
+@pytest.mark.parametrize("init", ["kmeans", "random", "reduced_set"])
 def test_one_row_a_class_is_enough_and_rows_are_the_most_vectors(way, init):
     X, y = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]]), np.array(["a", "b", "c"])
     for few in (2, 3):
@@ -532,6 +534,22 @@ def test_many_rows_are_searched_on_a_sample_first_and_end_with_W_of_all(monkeypa
     assert machine.history_[0][0] < plain.history_[0][0]
     expected = plain.certificate_.primal
     assert machine.certificate_.primal <= expected + 0.1 * abs(expected)
+
+
+def test_a_sample_is_left_where_it_gains_little_and_its_cost_is_told(monkeypatch):
+    X, y = _wine(1)
+    monkeypatch.setattr(module, "_FIRST_ROWS", 60)
+    evaluations = []
+    for rough in (module._ROUGH, 0.0):
+        monkeypatch.setattr(module, "_ROUGH", rough)
+        with monkeypatch.context() as patch:
+            seen = _watched(patch, "shared squared")
+            machine = _machine("shared squared", n_vectors=4, max_iter=60).fit(X, y)
+        evaluations.append(seen.count(seen[0]))
+        # An evaluation takes the rows against the vectors, and these against themselves twice.
+        assert machine.certificate_.n_kernel == sum(4 * n + 2 * 4 * 4 for n in seen)
+        assert machine.certificate_.n_passes == 2 * seen.count(len(X))
+    assert evaluations[0] < 0.7 * evaluations[1]
 
 
 @every_way

@@ -25,12 +25,17 @@ from widemargin.rows.base import IndexArray
 from widemargin.span import as_strategy
 from widemargin.sparse.growth import newcomers, stages
 from widemargin.sparse.marginal import Marginal, MarginalFunction
+from widemargin.sparse.pre_image import Expansion
 from widemargin.sparse.search import Found, minimise
+from widemargin.sparse.start import reduced_set
 
 Matrix = NDArray[np.float64]
 
 # Rows on which vectors are placed first where there are many more of them.
 _FIRST_ROWS = 10_000
+# The share by which two steps there must lower W: vectors soon learn what is true of the sample
+# only, and one step over all rows is then worth many of these.
+_ROUGH = 1e-2
 # Rows of each class among them, at the least.
 _LEAST_OF_A_CLASS = 20
 _INTERRUPTED = "interrupted"
@@ -74,7 +79,7 @@ class SparseClassifier(KernelClassifier):
                     "and 1 of the exact machine's support vectors."
                 )
         if isinstance(self.init, str):
-            check_choice("init", self.init, ("kmeans", "random"))
+            check_choice("init", self.init, ("kmeans", "random", "reduced_set"))
         if self._precomputed():
             raise ValueError(
                 "kernel='precomputed' has no vectors that could be moved; give the rows and a "
@@ -145,17 +150,20 @@ class SparseClassifier(KernelClassifier):
                     Z = tries[0] if enough else min(tries, key=lambda Z: judge(Z).value)
                 except KeyboardInterrupt:
                     Z, enough, reason = tries[0], True, _INTERRUPTED
-            limits: dict[str, Any] = {"tol": self.tol, "length": length, "report": report}
+            limits: dict[str, Any] = {"length": length, "report": report}
             parts = 2 * (len(sizes) - s)
+            first: Found | None = None
             if sample is not None and not enough:
                 rough = self._function(points, sample, threads)
-                time = _share(seconds, begun, parts)
-                first = minimise(rough, Z, max_iter=self.max_iter, max_time=time, **limits)
+                limits |= {"max_iter": self.max_iter, "max_time": _share(seconds, begun, parts)}
+                first = minimise(rough, Z, tol=max(self.tol, _ROUGH), **limits)
                 Z, enough, reason = first.vectors, _ended(first), first.stopped
             function = self._function(points, None, threads)
             time = _share(seconds, begun, parts - 1 if sample is not None else parts // 2)
-            steps = 0 if enough else self.max_iter
-            found = minimise(function, Z, max_iter=steps, max_time=time, **limits)
+            limits |= {"max_iter": 0 if enough else self.max_iter, "max_time": time}
+            found = minimise(function, Z, tol=self.tol, **limits)
+            if first is not None:
+                found = _after(first, found)
             if enough:
                 found = replace(found, certificate=replace(found.certificate, stopped=reason))
             enough, reason = enough or _ended(found), found.stopped
@@ -173,31 +181,56 @@ class SparseClassifier(KernelClassifier):
                 raise ValueError("init holds values that are not finite; give other vectors.")
             if given.ndim != 2 or given.shape[1] != points.rows.shape[1] or not len(given):
                 raise ValueError(
-                    f"init must be 'kmeans', 'random', or vectors of {points.rows.shape[1]} "
-                    f"features, but has shape {given.shape}."
+                    "init must be 'kmeans', 'random', 'reduced_set', or vectors of "
+                    f"{points.rows.shape[1]} features, but has shape {given.shape}."
                 )
             return given
+        if self.init == "reduced_set":
+            return self._reduced_set(points, rng)
         strategy = as_strategy(self.init, points.rows.shape[1])
         choice = strategy.begin(points.rows, points.kernel, points.weight, rng)
         vectors: Matrix = choice.draw(self._count(points), None).values.astype(np.float64)
         return vectors
 
-    def _count(self, points: Points) -> int:
-        """Return how many vectors are asked for."""
+    def _reduced_set(self, points: Points, rng: np.random.Generator) -> Matrix:
+        """Return reduced sets of the exact machines, of each problem its part."""
+        n_problems = points.n_problems
+        reason = "init='reduced_set' starts from the exact machine", "use init='kmeans'"
+        labels = [points.sign(p, slice(None)) for p in range(n_problems)]
+        machines = [self._exact(points, own, *reason) for own in labels]
+        count = self._count(points, machines[0] if n_problems == 1 else None)
+        parts = []
+        for p, machine in enumerate(machines):
+            vectors = points.rows.take(machine.support_).astype(np.float64)
+            whole = Expansion(points.kernel, vectors, machine.dual_coef_[0])
+            share = (count + n_problems - 1 - p) // n_problems
+            if share:
+                parts.append(reduced_set(whole, share, rng))
+        return np.concatenate(parts)
+
+    def _count(self, points: Points, machine: SVC | None = None) -> int:
+        """Return how many vectors are asked for; the exact machine need not be fitted twice."""
         if isinstance(self.n_vectors, Integral):
             return min(int(self.n_vectors), points.n)
+        if machine is None:
+            # Of several problems with one set of vectors, the vectors of all.
+            labels = points.code if points.n_problems > 1 else points.sign(0, slice(None))
+            why = f"n_vectors={self.n_vectors!r} is a share of the exact machine's vectors"
+            machine = self._exact(points, labels, why, "give a whole number")
+        # Equal rows are one row here, with a bound on α of C for each copy.
+        copies = np.floor(np.abs(machine.dual_coef_).max(axis=0) / points.C + 1e-6)
+        count = round(float(self.n_vectors) * float(np.maximum(1.0, copies).sum()))
+        return min(max(1, count), points.n)
+
+    def _exact(self, points: Points, labels: NDArray[Any], why: str, instead: str) -> SVC:
+        """Return the SVM with all its support vectors, unless there are too many rows."""
         n, d = points.rows.shape
         if n > _MOST_EXACT_ROWS or 8 * n * d > parse_memory(self.memory):
-            raise ValueError(
-                f"n_vectors={self.n_vectors!r} is a share of the exact machine's vectors, which "
-                f"takes too long to fit to {n:,} rows; give a whole number."
-            )
+            raise ValueError(f"{why}, which takes too long to fit to {n:,} rows; {instead}.")
         X = points.rows.take(np.arange(n))
         name, kernel = points.kernel.name, None
         if name not in _SVC_KERNELS:
             X, kernel = np.asarray(points.kernel.block(X, X)), "precomputed"
-        # Of several problems with one set of vectors, the vectors of all.
-        labels = points.code if points.n_problems > 1 else points.sign(0, slice(None))
         machine = SVC(
             C=points.C,
             kernel=kernel or name,
@@ -205,11 +238,7 @@ class SparseClassifier(KernelClassifier):
             degree=self.degree,
             coef0=self.coef0,
         )
-        machine.fit(X, labels, sample_weight=points.weight)
-        # Equal rows are one row here, with a bound on α of C for each copy.
-        copies = np.floor(np.abs(machine.dual_coef_).max(axis=0) / points.C + 1e-6)
-        count = round(float(self.n_vectors) * float(np.maximum(1.0, copies).sum()))
-        return min(max(1, count), points.n)
+        return machine.fit(X, labels, sample_weight=points.weight)
 
     # All problems together.
 
@@ -268,6 +297,13 @@ def _grown(points: Points, last: Found, size: int, rng: np.random.Generator) -> 
 def _ended(found: Found) -> bool:
     """Return whether someone asked the search to end."""
     return found.stopped in (_INTERRUPTED, "a callback asked to stop")
+
+
+def _after(first: Found, found: Found) -> Found:
+    """Return what was found, with the cost of the search on a sample before it."""
+    before, after = first.certificate, found.certificate
+    cost = {name: getattr(before, name) + getattr(after, name) for name in ("n_kernel", "seconds")}
+    return replace(found, certificate=replace(after, **cost))
 
 
 def _share(seconds: float | None, begun: float, parts: int) -> float | None:

@@ -43,7 +43,7 @@ class SparseFisherClassifier(SparseClassifier):
         Constant of "poly", "normalized_poly" and "sigmoid".
     kernel_params : dict, default=None
         Passed to a callable kernel.
-    init : {"kmeans", "random"} or array of shape (n_vectors, n_features), default="kmeans"
+    init : {"kmeans", "random", "reduced_set"} or array, default="kmeans"
         Where vectors start.
     grow : {"one", "double"}, default=None
         Start with one vector and let more join.

@@ -17,7 +17,7 @@ proximal step on the dual from α',
     max over 0 ≤ α ≤ Cs, yᵀα = 0 of  Σα − ½‖FᵀYα‖² − ½ δ Σ (α_i − α'_i)² / (C s_i),
 
 has as its own dual a smooth problem in v and b, the hinge with a rounded corner of width δ, which
-Newton's method of `squared_hinge` solves exactly: its matrix has only the rows near the margin. The
+Newton's method of `newton` solves exactly: its matrix has only the rows near the margin. The
 steps end at the optimum itself, not near it, the sooner the smaller δ is; from a solution nearby a
 few steps do. Where rounding ends them too early, the solver of ``qp.hinge`` takes over.
 
@@ -36,7 +36,7 @@ from widemargin.kernels import Kernel
 from widemargin.qp.hinge import solve_hinge_dual
 from widemargin.rows.base import Rows
 from widemargin.sparse.marginal import Marginal, Matrix, Span, Vector
-from widemargin.sparse.squared_hinge import Piecewise, newton
+from widemargin.sparse.newton import Piecewise, newton
 from widemargin.threads import ordered_map
 
 # The width δ of the corner at the first step, without and with a start; how much smaller it gets
@@ -139,7 +139,7 @@ class Hinge:
         beta = space.root @ machine[:t]
         return HingeMarginal(
             value=sum(each.primal for each in solved),
-            gradient=self.span.gradient(Z, beta, pull),
+            gradient=self.span.gradient(Z, beta, pull, space=space),
             beta=beta,
             intercept=machine[t],
             dual=sum(each.dual for each in solved),

@@ -39,8 +39,11 @@ class SparseMarginClassifier(SparseClassifier):
         Constant of "poly", "normalized_poly" and "sigmoid".
     kernel_params : dict, default=None
         Passed to a callable kernel.
-    init : {"kmeans", "random"} or array of shape (n_vectors, n_features), default="kmeans"
-        Where vectors start.
+    init : {"kmeans", "random", "reduced_set"} or array, default="kmeans"
+        Where vectors start: at centres of the rows, at random rows, as a reduced set of the exact
+        SVM, or at those of an array of shape (n_vectors, n_features). The exact SVM is fitted first
+        then (up to 20,000 rows), and vectors are no more than it has itself; where rows have many
+        features, W ends much lower.
     share_vectors : bool, default=False
         Whether all classes share one set of vectors: one block of kernel values serves them all.
     grow : {"one", "double"}, default=None

@@ -33,9 +33,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import LinAlgError, solve_triangular
 
-from widemargin.kernels import Kernel
+from widemargin.kernels import RBF, Kernel
+from widemargin.kernels.operands import dense_if_cheap, weighted_rows
 from widemargin.rows.base import IndexArray, Rows
 
 Vector = NDArray[np.float64]
@@ -155,7 +157,14 @@ class Span:
         self.n_kernel += n * t + t * t
         return Whitened(features, root, factor)
 
-    def gradient(self, Z: Matrix, beta: Matrix, pull: Matrix, quadratic: float = 1.0) -> Matrix:
+    def gradient(
+        self,
+        Z: Matrix,
+        beta: Matrix,
+        pull: Matrix,
+        quadratic: float = 1.0,
+        space: Whitened | None = None,
+    ) -> Matrix:
         """Return the derivative of W for β held fixed.
 
         Parameters
@@ -168,6 +177,8 @@ class Span:
             r, minus the derivative of the loss by the scores. Rows of zeros are not looked at.
         quadratic : float, default=1.0
             q, the factor of Σ ½βᵀK_zβ in W.
+        space : Whitened, default=None
+            The rows in the span of Z. With it the Gaussian kernel need not be computed again.
         """
         t = len(Z)
         inner = beta @ beta.T
@@ -178,9 +189,12 @@ class Span:
         active: IndexArray | None = None
         if len(some) < len(pull):
             active, pull = some, pull[some]
-        for part in self.rows.scan(_Pull(self.kernel, Z, beta, pull), active, width=3 * t):
+        visit: _Pull | _GaussianPull = _Pull(self.kernel, Z, beta, pull)
+        if space is not None and type(self.kernel) is RBF:
+            visit = _GaussianPull(self.kernel.gamma, Z, beta, pull, active, space)
+        for part in self.rows.scan(visit, active, width=3 * t):
             total -= part
-        self.n_kernel += (len(pull) + t) * t
+        self.n_kernel += t * t if isinstance(visit, _GaussianPull) else (len(pull) + t) * t
         return total
 
     def _factor(self, Z: Matrix) -> Matrix:
@@ -241,3 +255,31 @@ class _Pull:
     def __call__(self, block: Any, where: slice) -> Matrix:
         weight = self.pull[where] @ self.beta.T
         return np.asarray(self.kernel.gradient(block, self.Z, weight), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _GaussianPull:
+    """Visitor: the same for the Gaussian kernel, 2γ Σ_i Σ_p r_ip β_up k(x_i, z_u) (x_i − z_u).
+
+    Its values are those of the features again, K = F Lᵀ, for far fewer products than from the rows.
+    """
+
+    gamma: float
+    Z: Matrix
+    beta: Matrix
+    pull: Matrix
+    active: IndexArray | None
+    space: Whitened
+
+    def __call__(self, block: Any, where: slice) -> Matrix:
+        t = len(self.Z)
+        index = where if self.active is None else self.active[where]
+        weight = self.space.features[index, :t] @ self.space.factor.T
+        weight *= self.pull[where] @ self.beta.T
+        X, Z = dense_if_cheap(block), self.Z
+        if not sparse.issparse(X):
+            # Rows far from the origin would cancel.
+            centre = Z.mean(axis=0)
+            X, Z = X - centre, Z - centre
+        total = weighted_rows(np, weight, X) - weight.sum(axis=0)[:, None] * Z
+        return np.asarray(2.0 * self.gamma * total, dtype=np.float64)

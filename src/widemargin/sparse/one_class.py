@@ -14,7 +14,7 @@ attained by α_i = s_i max(0, ρ − wᵀφ(x_i)) / (νS): W is minus half the s
 origin from the (softened) hull of the rows. The gradient has r = α. `intercept` is −ρ, so that rows
 with a negative Σ β_u k(z_u, x) + intercept are outside.
 
-How: Newton's method of `squared_hinge`, in v and ρ together.
+How: Newton's method of `newton`, in v and ρ together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from widemargin.kernels import Kernel
 from widemargin.rows.base import Rows
 from widemargin.sparse.marginal import Marginal, Matrix, Span, Vector, started
-from widemargin.sparse.squared_hinge import Piecewise, best_start, newton
+from widemargin.sparse.newton import Piecewise, best_start, newton
 
 
 class OneClass:
@@ -81,9 +81,11 @@ class OneClass:
             G, np.ones(n), stiff, np.zeros(n), np.full(n, np.inf), 1.0 - last, last, 0.0
         )
         guess = started(start, t, 1)
-        near = guess and np.append(space.factor.T @ guess[0][:, 0], -guess[1][0])
         # The best machine with w = 0 has ρ = ν, and every row inside the loss.
-        u, scores = best_start(problem, self.nu * last, np.full(n, -self.nu), near)
+        u, scores = self.nu * last, np.full(n, -self.nu)
+        if guess is not None:
+            near = np.append(space.factor.T @ guess[0][:, 0], -guess[1][0])
+            u, scores = best_start(problem, u, scores, near, G @ near)
         u, scores = newton(problem, u, scores, self.threads)
         alpha = problem.alpha(scores)
         beta = (space.root @ u[:t])[:, None]
