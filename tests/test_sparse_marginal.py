@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 
 from tests.reference import span as span_reference
 from tests.reference import svm as svm_reference
+from widemargin.deadline import Deadline
 from widemargin.kernels import KERNELS, RBF, CallableKernel, Precomputed, make_kernel
 from widemargin.rows import as_rows
 from widemargin.sparse.fisher import Fisher
@@ -436,7 +437,7 @@ def test_an_interrupt_before_there_is_a_point_is_passed_on():
 
 def test_limits_end_the_search_with_a_valid_result():
     X, code = moons()
-    none = minimise(machine_of(X, code), X[:4], max_time=0.0)
+    none = minimise(machine_of(X, code), X[:4], deadline=Deadline.after(0.0))
     assert none.stopped == "max_time=0 reached"
     np.testing.assert_array_equal(none.vectors, X[:4])
     assert len(none.history) == 1

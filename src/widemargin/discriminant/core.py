@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from widemargin.balls import CoreSet, CoreState, MinimumBall, Points, multipliers
 from widemargin.balls.minimum import MinimumState
+from widemargin.deadline import Deadline
 from widemargin.discriminant.directions import Direction
 from widemargin.discriminant.kernel_matrix import (
     Machine,
@@ -101,7 +102,7 @@ class Core:
         self.report = report
 
     def find(
-        self, problems: Sequence[int], earlier: list[list[OnRows]], seconds: float | None
+        self, problems: Sequence[int], earlier: list[list[OnRows]], deadline: Deadline
     ) -> list[Direction[OnRows]]:
         """Return the best direction of each problem."""
         against = [
@@ -122,7 +123,7 @@ class Core:
             threads=self.threads,
         )
         # The gap is no measure of a ball's progress, so it must not end it.
-        limits = Limits(self.max_iter, seconds, patience=self.max_iter)
+        limits = Limits(self.max_iter, deadline=deadline, patience=self.max_iter)
         result = run(solver, limits, self.report)
         return self._directions(solver, result, problems, against)
 

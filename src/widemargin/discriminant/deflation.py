@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from widemargin.balls import Points
+from widemargin.deadline import Deadline
 from widemargin.discriminant.directions import Direction, squared_objectives
 from widemargin.discriminant.kernel_matrix import (
     Machine,
@@ -41,11 +42,11 @@ class Deflation(MatrixFinder):
     """Directions on the deflated kernel matrix; parameters as in `MatrixFinder`."""
 
     def find(
-        self, problems: Sequence[int], earlier: list[list[OnRows]], seconds: float | None
+        self, problems: Sequence[int], earlier: list[list[OnRows]], deadline: Deadline
     ) -> list[Direction[OnRows]]:
         """Return the best direction of each problem."""
         with rough_is_enough():
-            return super().find(problems, earlier, seconds)
+            return super().find(problems, earlier, deadline)
 
     def solve(self, sign: Vector, against: list[OnRows]) -> Machine:
         """Return the machine on K − VᵀV."""

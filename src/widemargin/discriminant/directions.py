@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from widemargin.balls import Points
 from widemargin.certificate import Certificate, relative_gap
+from widemargin.deadline import Deadline
 from widemargin.loop import Stop
 
 Vector = NDArray[np.float64]
@@ -98,11 +99,11 @@ class Finder(Protocol[Function]):
     scope: str
 
     def find(
-        self, problems: Sequence[int], earlier: list[list[Function]], seconds: float | None
+        self, problems: Sequence[int], earlier: list[list[Function]], deadline: Deadline
     ) -> list[Direction[Function]]:
         """Return the best direction of each problem, unrelated to its earlier ones.
 
-        At most so many seconds should be spent, if any number is given.
+        It should end when the time does.
         """
 
 
@@ -146,8 +147,8 @@ class Extraction(Generic[Function]):
         the other; else all are solved together.
     tol : float
         Relative gap of the solutions: a gain below it is none.
-    max_time : float or None
-        Seconds for all rounds.
+    deadline : Deadline
+        The end of all rounds.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ class Extraction(Generic[Function]):
         n_directions: int,
         across: bool,
         tol: float,
-        max_time: float | None,
+        deadline: Deadline,
     ) -> None:
         self.finder = finder
         self.constant = constant
@@ -168,8 +169,7 @@ class Extraction(Generic[Function]):
         everything = list(range(points.n_problems))
         one_round = [[p] for p in everything] if across else [everything]
         self.rounds = n_directions * one_round
-        self.max_time = max_time
-        self._begun = perf_counter()
+        self.deadline = deadline
 
     def start(self) -> Found[Function]:
         """Return the directions of the first round."""
@@ -181,11 +181,8 @@ class Extraction(Generic[Function]):
         problems = [p for p in self.rounds[state.n_rounds] if p not in state.ended]
         found: list[Direction[Function]] = []
         if problems:
-            seconds = None
-            if self.max_time is not None:
-                seconds = max(1e-3, self.max_time - (begun - self._begun))
             earlier = [self._earlier(state, p) for p in problems]
-            found = self.finder.find(problems, earlier, seconds)
+            found = self.finder.find(problems, earlier, self.deadline)
         share = (perf_counter() - begun) / max(1, len(found))
         kept, ended, cut = [], set(state.ended), state.cut
         for direction in found:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.balls import Points
+from widemargin.deadline import Deadline
 from widemargin.discriminant.directions import Direction, error_of, varies
 from widemargin.loop import Limits, Result, run
 from widemargin.progress import Report
@@ -100,7 +101,7 @@ class InSpan:
         return self._latest.basis
 
     def find(
-        self, problems: Sequence[int], earlier: list[list[Vector]], seconds: float | None
+        self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline
     ) -> list[Direction[Vector]]:
         """Return the best direction of each problem."""
         columns = list(range(len(problems)))
@@ -109,7 +110,7 @@ class InSpan:
             if not whole:
                 # The problems come one by one, but the vectors are to be good for all of them.
                 solver.tol = max(self.tol, _CHOICE_TOL)
-            result = run(solver, Limits(self.max_iter, seconds), self.report)
+            result = run(solver, Limits(self.max_iter, deadline=deadline), self.report)
             self._latest = solver
             if whole or not result.converged:
                 columns = columns if whole else list(problems)
@@ -117,7 +118,7 @@ class InSpan:
         units = [self._units(some) for some in earlier]
         directions = np.stack([each.T for each in units]) if units[0].shape[1] else None
         solver = self._latest.again(self._problems(problems), directions, self.tol)
-        result = run(solver, Limits(self.max_iter, seconds), self.report)
+        result = run(solver, Limits(self.max_iter, deadline=deadline), self.report)
         self._latest = solver
         return self._directions(solver, result, columns, problems, earlier)
 

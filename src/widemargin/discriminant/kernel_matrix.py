@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.balls import Points
+from widemargin.deadline import Deadline
 from widemargin.discriminant.directions import Direction, error_of, varies
 from widemargin.span.basis import Basis, Vectors, kernel_matrix
 from widemargin.threads import ordered_map
@@ -213,7 +214,7 @@ class MatrixFinder(ABC):
         self._n_kernel = self.K.size
 
     def find(
-        self, problems: Sequence[int], earlier: list[list[OnRows]], seconds: float | None
+        self, problems: Sequence[int], earlier: list[list[OnRows]], deadline: Deadline
     ) -> list[Direction[OnRows]]:
         """Return the best direction of each problem."""
         weight, spent = self.points.weight, self._n_kernel

@@ -30,6 +30,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from widemargin.balls import Points
+from widemargin.deadline import Deadline
 from widemargin.discriminant.directions import Direction, error_of, varies
 from widemargin.rows.base import IndexArray
 
@@ -93,7 +94,7 @@ class Linear:
         self.tol = tol
 
     def find(
-        self, problems: Sequence[int], earlier: list[list[Vector]], seconds: float | None
+        self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline
     ) -> list[Direction[Vector]]:
         """Return the best direction of each problem."""
         return [

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.balls import Points
+from widemargin.deadline import Deadline
 from widemargin.discriminant.deflation import rough_alpha, rough_is_enough
 from widemargin.discriminant.directions import Direction, error_of, varies
 from widemargin.discriminant.linear import normals
@@ -61,7 +62,7 @@ class LinearHinge:
         self.X: Matrix = points.rows.take(np.arange(n)).astype(np.float64)
 
     def find(
-        self, problems: Sequence[int], earlier: list[list[Vector]], seconds: float | None
+        self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline
     ) -> list[Direction[Vector]]:
         """Return the best direction of each problem."""
         with rough_is_enough():

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from widemargin.balls import Points
+from widemargin.deadline import Deadline
 from widemargin.discriminant.codes import given_codes, random_codes
 from widemargin.discriminant.core import Core
 from widemargin.discriminant.deflation import Deflation
@@ -256,7 +257,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
         """
         self._check_parameters()
         X, y = self._validated(X, y, ensure_min_samples=2)
-        threads = n_threads(self.n_jobs)
+        threads, deadline = n_threads(self.n_jobs), Deadline.after(self.max_time)
         with single_threaded_blas():
             points = self._points(X, y, sample_weight, threads)
             points = replace(points, table=self._code_table())
@@ -270,10 +271,10 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
                     across=self.across == "all",
                     # A ball within ε says less of the objective than a gap of that size does.
                     tol=0.01 * self.epsilon if self.solver_ == "core" else self.tol,
-                    max_time=self.max_time,
+                    deadline=deadline,
                 )
                 # Each round is a success of its own: there is no stall.
-                limits = Limits(None, self.max_time, patience=len(extraction.rounds) + 1)
+                limits = Limits(deadline=deadline, patience=len(extraction.rounds) + 1)
                 result = run(extraction, limits, report)
             found = sorted(result.state.directions, key=lambda d: (d.problem, d.order))
             self._check_found(result)

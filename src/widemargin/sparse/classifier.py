@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.svm import SVC
 from widemargin.balls import Points
 from widemargin.certificate import relative_gap
 from widemargin.classifier import KernelClassifier
+from widemargin.deadline import Deadline
 from widemargin.loop import Result
 from widemargin.machines import Machines
 from widemargin.parameters import check_choice, check_count, check_number
@@ -88,19 +88,16 @@ class SparseClassifier(KernelClassifier):
 
     def _fit_points(self, points: Points, threads: int, report: Report) -> Result[Any]:
         self._check_gradient(points)
-        rng, begun = self._rng(), perf_counter()
+        rng, deadline = self._rng(), Deadline.after(self.max_time)
         everything = list(range(points.n_problems))
         groups = [everything] if self.share_vectors else [[p] for p in everything]
         curves: list[list[Found]] = []
         for g, group in enumerate(groups):
             own = replace(points, table=points.table[:, group])
-            seconds = None
-            if self.max_time is not None:
-                left = self.max_time - (perf_counter() - begun)
-                seconds = max(1e-3, left / (len(groups) - g))
+            until = deadline.part(1.0 / (len(groups) - g))
             # After an interrupt the other problems get a machine where their vectors start.
             enough = any(_ended(found) for curve in curves for found in curve)
-            curves.append(self._placed(own, threads, rng, seconds, report, enough))
+            curves.append(self._placed(own, threads, rng, until, report, enough))
         vectors, coef, intercept = self._joined(points, groups, [curve[-1] for curve in curves])
         self._keep_machine(points, vectors, None, coef, intercept)
         self.expansion_vectors_, self.coef_ = vectors, self.dual_coef_
@@ -128,12 +125,11 @@ class SparseClassifier(KernelClassifier):
         points: Points,
         threads: int,
         rng: np.random.Generator,
-        seconds: float | None,
+        deadline: Deadline,
         report: Report,
         enough: bool,
     ) -> list[Found]:
         """Return the vectors after each stage of growth; where they start, if that is enough."""
-        begun = perf_counter()
         moments = weighted_moments(points.rows, points.weight)
         length = float(np.sqrt(moments.variance.mean()))
         start = self._start(points, rng)
@@ -155,13 +151,15 @@ class SparseClassifier(KernelClassifier):
             first: Found | None = None
             if sample is not None and not enough:
                 rough = self._function(points, sample, threads)
-                limits |= {"max_iter": self.max_iter, "max_time": _share(seconds, begun, parts)}
-                first = minimise(rough, Z, tol=max(self.tol, _ROUGH), **limits)
+                tol, until = max(self.tol, _ROUGH), deadline.part(1.0 / parts)
+                first = minimise(
+                    rough, Z, max_iter=self.max_iter, tol=tol, deadline=until, **limits
+                )
                 Z, enough, reason = first.vectors, _ended(first), first.stopped
             function = self._function(points, None, threads)
-            time = _share(seconds, begun, parts - 1 if sample is not None else parts // 2)
-            limits |= {"max_iter": 0 if enough else self.max_iter, "max_time": time}
-            found = minimise(function, Z, tol=self.tol, **limits)
+            until = deadline.part(1.0 / (parts - 1 if sample is not None else parts // 2))
+            steps = 0 if enough else self.max_iter
+            found = minimise(function, Z, max_iter=steps, tol=self.tol, deadline=until, **limits)
             if first is not None:
                 found = _after(first, found)
             if enough:
@@ -304,13 +302,6 @@ def _after(first: Found, found: Found) -> Found:
     before, after = first.certificate, found.certificate
     cost = {name: getattr(before, name) + getattr(after, name) for name in ("n_kernel", "seconds")}
     return replace(found, certificate=replace(after, **cost))
-
-
-def _share(seconds: float | None, begun: float, parts: int) -> float | None:
-    """Return the seconds for one of the parts that are left, if time is limited."""
-    if seconds is None:
-        return None
-    return max(1e-3, (seconds - (perf_counter() - begun)) / max(1, parts))
 
 
 def _sample(points: Points) -> IndexArray | None:

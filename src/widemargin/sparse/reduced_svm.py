@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from widemargin.balls import Points
+from widemargin.deadline import Deadline
 from widemargin.kernels import Kernel, Linear
 from widemargin.kernels.finite import check_finite
 from widemargin.parameters import check_choice, check_number, check_positive
@@ -187,7 +188,7 @@ class ReducedSVMClassifier(SparseClassifier):
         points: Points,
         threads: int,
         rng: np.random.Generator,
-        seconds: float | None,
+        deadline: Deadline,
         report: Report,
         enough: bool,
     ) -> list[Found]:

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from scipy import optimize
 
 from widemargin.certificate import Certificate, relative_gap
+from widemargin.deadline import NEVER, Deadline
 from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, NoSpan, Vector
 
 # Pairs of steps and gradients that L-BFGS remembers, and evaluations it may spend on one step.
@@ -77,7 +78,7 @@ def minimise(
     Z: Matrix,
     *,
     max_iter: int = 200,
-    max_time: float | None = None,
+    deadline: Deadline = NEVER,
     tol: float = 1e-5,
     report: Callable[[Certificate], bool | None] | None = None,
     length: ArrayLike = 1.0,
@@ -93,8 +94,8 @@ def minimise(
         Vectors to start from.
     max_iter : int, default=200
         Steps at the most; 0 only evaluates W.
-    max_time : float or None, default=None
-        Seconds at the most, looked at before every evaluation but the first.
+    deadline : Deadline, default=NEVER
+        When to end; looked at before every evaluation but the first.
     tol : float, default=1e-5
         Stop when two steps together lower W by less than this share.
     report : callable, default=None
@@ -111,7 +112,7 @@ def minimise(
         The best vectors seen. An interrupt after the first evaluation ends the search and nothing
         else.
     """
-    search = _Search(function, np.array(Z, dtype=np.float64), length, max_time, tol, report)
+    search = _Search(function, np.array(Z, dtype=np.float64), length, deadline, tol, report)
     search.begin(start)
     reason, converged = search.run(max_iter)
     return search.found(reason, converged)
@@ -133,7 +134,7 @@ class _Search:
         function: MarginalFunction,
         Z: Matrix,
         length: ArrayLike,
-        max_time: float | None,
+        deadline: Deadline,
         tol: float,
         report: Callable[[Certificate], bool | None] | None,
     ) -> None:
@@ -142,7 +143,7 @@ class _Search:
         size = np.broadcast_to(np.asarray(length, dtype=np.float64), Z.shape[1:])
         # A column that never changes has no length of its own; it will not move in any case.
         self.length = np.where((size > 0) & np.isfinite(size), size, 1.0)
-        self.max_time = max_time
+        self.deadline = deadline
         self.tol = tol
         self.report = report
         self.vectors = Z
@@ -207,8 +208,8 @@ class _Search:
         Z = x.reshape(self.shape) * self.length
         vectors, marginal = self.latest
         if not np.array_equal(Z, vectors):
-            if self.max_time is not None and perf_counter() - self.begun >= self.max_time:
-                raise _Stop(f"max_time={self.max_time:g} reached")
+            if self.deadline.passed:
+                raise _Stop(self.deadline.reached)
             try:
                 marginal = self._evaluated(Z, self.best)
             except NoSpan:
