@@ -200,38 +200,39 @@ def _balanced(
 
 def _nearest_centers(points: Matrix, centers: Matrix, count: int) -> Cells:
     """Return the `count` nearest centres of each point, the nearest first."""
-    # x·c − ½‖c‖² is the larger the nearer c is.
+    # x·c − ½‖c‖² is the larger the nearer c is: one product, with a column of ones.
     square = np.einsum("ij,ij->i", centers, centers)
-    scores = points.astype(np.float32) @ centers.astype(np.float32).T
-    scores -= (0.5 * square).astype(np.float32)
-    cell = _largest(scores, count)
+    left = np.ones((len(points), points.shape[1] + 1), dtype=np.float32)
+    left[:, :-1] = points
+    right = np.column_stack([centers, -0.5 * square]).astype(np.float32)
+    # And the next one, which must be clearly farther.
+    cell, score = _largest(left @ right.T, min(count + 1, len(centers)))
+    cell, others = cell[:, :count], score[:, count:]
     # What rounding can do to the scores of these centres, and of others that may be as near.
     norm = np.sqrt(np.einsum("ij,ij->i", points, points))
     far = np.sqrt(square)
     reach = np.minimum(far.max(), 2.0 * norm + far[cell].max(axis=1))
     slack = (2.0 + np.sqrt(points.shape[1])) * np.finfo(np.float32).eps * reach * (norm + reach)
-    least = np.take_along_axis(scores, cell, axis=1).min(axis=1) - slack
-    close = np.count_nonzero(scores >= least.astype(np.float32)[:, None], axis=1) > count
+    close = (others >= (score[:, count - 1] - slack)[:, None]).any(axis=1)
     if close.any():
-        cell[close] = _largest(points[close] @ centers.T - 0.5 * square, count)
+        cell[close] = _largest(points[close] @ centers.T - 0.5 * square, count)[0]
     return cell
 
 
-def _largest(scores: Matrix, count: int) -> Cells:
-    """Return the places of the `count` largest numbers of each line, the largest first.
+def _largest(scores: Matrix, count: int) -> tuple[Cells, Matrix]:
+    """Return the places of the `count` largest numbers of each line, and these, the largest first.
 
-    A few searches for one number cost far less than a partial sort. What has been found is hidden
-    from the next search, and put back at the end.
+    A few searches for one number cost far less than a partial sort. What has been found is taken
+    out of `scores`.
     """
     every = np.arange(len(scores))
-    cell = np.empty((len(scores), count), dtype=np.intp)
-    hidden = np.empty((count, len(scores)), dtype=scores.dtype)
+    place = np.empty((len(scores), count), dtype=np.intp)
+    found = np.empty((len(scores), count), dtype=scores.dtype)
     for k in range(count):
-        cell[:, k] = scores.argmax(axis=1)
-        hidden[k] = scores[every, cell[:, k]]
-        scores[every, cell[:, k]] = -np.inf
-    scores[every, cell.T] = hidden
-    return cell
+        place[:, k] = scores.argmax(axis=1)
+        found[:, k] = scores[every, place[:, k]]
+        scores[every, place[:, k]] = -np.inf
+    return place, found
 
 
 @dataclass(frozen=True)
