@@ -105,6 +105,7 @@ class InSpan:
     ) -> list[Direction[Vector]]:
         """Return the best direction of each problem."""
         columns = list(range(len(problems)))
+        rough: list[Direction[Vector]] | None = None
         if self._latest is None:
             solver, whole = self._first, len(problems) == self.points.n_problems
             if not whole:
@@ -112,14 +113,19 @@ class InSpan:
                 solver.tol = max(self.tol, _CHOICE_TOL)
             result = run(solver, Limits(self.max_iter, deadline=deadline), self.report)
             self._latest = solver
+            chosen = columns if whole else list(problems)
+            rough = self._directions(solver, result, chosen, problems, earlier)
             if whole or not result.converged:
-                columns = columns if whole else list(problems)
-                return self._directions(solver, result, columns, problems, earlier)
+                return rough
         units = [self._units(some) for some in earlier]
         directions = np.stack([each.T for each in units]) if units[0].shape[1] else None
         solver = self._latest.again(self._problems(problems), directions, self.tol)
         result = run(solver, Limits(self.max_iter, deadline=deadline), self.report)
         self._latest = solver
+        if rough is not None and not result.converged and not result.state.beta.any():
+            # It was over before the first step.
+            stopped = result.certificate.stopped
+            return [replace(each, converged=False, stopped=stopped) for each in rough]
         return self._directions(solver, result, columns, problems, earlier)
 
     def _problems(self, chosen: Sequence[int]) -> Problems:
