@@ -516,7 +516,7 @@ def test_the_time_is_shared_by_widths_batches_and_the_final_fit(monkeypatch):
     given = []
 
     def noted(solver, limits, report):
-        given.append(limits.max_time)
+        given.append(limits.deadline.left())
         return original(solver, limits, report)
 
     original = grid.run

@@ -281,8 +281,10 @@ class SpanFit:
         live = np.zeros(len(slack), dtype=bool)
         for members in self._machines:
             allowed = self.tol * state.primal[members].sum()
-            # Written so that what is not a number, or infinite, is not done.
-            if not slack[members].sum() <= allowed < np.inf:
+            # Written so that what is not a number is not done; nor is what is infinite.
+            if not allowed < np.inf:
+                live[members] = True
+            elif not slack[members].sum() <= allowed:
                 live[members] = ~(slack[members] <= 0.5 * allowed / len(members))
         return np.flatnonzero(live)
 
