@@ -4,6 +4,7 @@ Classifiers and discriminant features whose cost is linear in the rows, whose me
 with them, and which print a certificate of how good the answer is.
 """
 
+from widemargin.base.span_map import SpanMap
 from widemargin.certificate import Certificate
 from widemargin.discriminant import (
     KernelFisherDA,
@@ -13,7 +14,6 @@ from widemargin.discriminant import (
     MaxMarginDA,
     PairwiseAccuracyDA,
 )
-from widemargin.span.map import SpanMap
 from widemargin.sparse import (
     ReducedSetClassifier,
     ReducedSVMClassifier,

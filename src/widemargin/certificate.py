@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,14 @@ class Certificate:
     primal: float
     dual: float
     gap: float
-    eps: float | None
-    scope: str
-    n_vectors: int
-    n_iter: int
-    n_passes: int
-    n_kernel: int
-    seconds: float
-    stopped: str
+    eps: float | None = None
+    scope: str = "full"
+    n_vectors: int = 0
+    n_iter: int = 0
+    n_passes: int = 0
+    n_kernel: int = 0
+    seconds: float = 0.0
+    stopped: str = ""
     full_dual: float | None = None
 
     def __str__(self) -> str:
@@ -70,32 +68,3 @@ class Certificate:
             f"{self.n_passes} passes, {self.n_kernel:.2g} kernel values, {self.seconds:.2f} s; "
             f"{self.stopped}"
         )
-
-
-def bounds(primal: float, dual: float, **known: Any) -> Certificate:
-    """Return the certificate of two bounds on an optimum, of the full problem if not told else.
-
-    `known` are other fields; what is not known is zero. The loop fills in steps, seconds and
-    reason.
-    """
-    rest: dict[str, Any] = {
-        "gap": relative_gap(primal, dual),
-        "eps": None,
-        "scope": "full",
-        "n_vectors": 0,
-        "n_iter": 0,
-        "n_passes": 0,
-        "n_kernel": 0,
-        "seconds": 0.0,
-        "stopped": "",
-    }
-    return Certificate(primal=primal, dual=dual, **(rest | known))
-
-
-def relative_gap(primal: float, dual: float) -> float:
-    """Return (primal − dual) / primal, never negative; 0 when both vanish, 1 when not finite."""
-    if not isfinite(primal - dual):
-        return 1.0
-    if primal <= 0.0:
-        return 0.0
-    return max(0.0, (primal - dual) / primal)

@@ -1,29 +1,146 @@
-"""The only loop a user can wait on.
+"""The only loop a user can wait on, and the clock that it looks at.
 
-A solver is ``start``, ``step``, ``certificate`` and ``stopped``; everything users ask of an
-iteration (progress, limits on steps and time, stall detection, an interrupt that leaves a valid
-model, a reason for stopping) is here, once.
+A solver is ``start``, ``step``, ``certificate``, ``stopped`` and ``finish``; everything users ask
+of an iteration (progress, limits on steps and time, stall detection, an interrupt that leaves a
+valid model, a reason for stopping) is here, once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from math import isfinite
 from time import perf_counter
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
 
 from widemargin.certificate import Certificate
-from widemargin.deadline import NEVER, Deadline
 
 State = TypeVar("State")
+Report = Callable[[Certificate], bool | None]
+
+
+class Ended(Enum):
+    """Why a loop ended."""
+
+    SOLVED = "the solver's own rule was met"
+    PRECISION = "nothing is left to gain at this precision"
+    CAPACITY = "a budget of vectors or memory is used up"
+    MAX_ITER = "the limit on steps"
+    MAX_TIME = "the limit on time"
+    STALLED = "no progress"
+    CALLBACK = "a callback asked to stop"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def by_user(self) -> bool:
+        """Whether somebody asked to end now: whatever would come next must not begin."""
+        return self in (Ended.CALLBACK, Ended.INTERRUPTED)
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a solver is done, and whether its own rule was met."""
+    """How a loop ended, with a sentence for the user."""
 
+    kind: Ended
     reason: str
-    converged: bool
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver's own rule was met."""
+        return self.kind is Ended.SOLVED
+
+
+@dataclass
+class _Interrupt:
+    """Whether the user has interrupted; shared by a deadline and its parts."""
+
+    came: bool = False
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The end of the time that a user allows, which an interrupt brings about at once.
+
+    Attributes
+    ----------
+    max_time : float or None
+        Seconds that were allowed at the beginning; None for no limit.
+    at : float
+        When they are over, on the clock of `time.perf_counter`.
+
+    Examples
+    --------
+    >>> deadline = Deadline.after(60.0)
+    >>> deadline.passed, deadline.left() <= 60.0, deadline.part(0.5).left() <= 30.0
+    (False, True, True)
+    >>> Deadline().passed, Deadline().left()
+    (False, None)
+    """
+
+    max_time: float | None = None
+    at: float = float("inf")
+    _interrupt: _Interrupt = field(default_factory=_Interrupt, compare=False, repr=False)
+
+    @classmethod
+    def after(cls, max_time: float | None) -> Deadline:
+        """Return the deadline so many seconds from now."""
+        return cls() if max_time is None else cls(max_time, perf_counter() + max_time)
+
+    def left(self) -> float | None:
+        """Return the seconds that are left, if time is limited."""
+        return None if self.max_time is None else max(0.0, self.at - perf_counter())
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is over, or the user has interrupted."""
+        return self._interrupt.came or perf_counter() >= self.at
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has interrupted."""
+        return self._interrupt.came
+
+    def interrupt(self) -> None:
+        """Let the time be over now, for all who look at this deadline or a part of it."""
+        self._interrupt.came = True
+
+    @contextmanager
+    def ends_on_interrupt(self) -> Iterator[None]:
+        """Let an interrupt inside the block end the time, and nothing else."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupt()
+
+    def part(self, share: float) -> Deadline:
+        """Return the end of the first part of what is left."""
+        left = self.left()
+        return self if left is None else replace(self, at=perf_counter() + share * left)
+
+    @property
+    def stop(self) -> Stop:
+        """How a loop ends at this deadline."""
+        if self._interrupt.came:
+            return Stop(Ended.INTERRUPTED, "interrupted")
+        return Stop(Ended.MAX_TIME, f"max_time={self.max_time:g} reached")
+
+
+def bounds(primal: float, dual: float, **known: Any) -> Certificate:
+    """Return the certificate of two bounds on an optimum; the loop fills in steps and seconds."""
+    return Certificate(primal, dual, **({"gap": relative_gap(primal, dual)} | known))
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """Return (primal − dual) / primal, from 0 to 1; 0 when both vanish, 1 when not finite."""
+    if not isfinite(primal - dual):
+        return 1.0
+    if primal <= 0.0:
+        return 0.0
+    return min(1.0, max(0.0, (primal - dual) / primal))
 
 
 class Solver(Protocol[State]):
@@ -57,34 +174,62 @@ class Limits:
     ----------
     max_iter : int or None
         Steps at the most.
-    max_time : float or None
-        Seconds at the most, looked at between steps.
     deadline : Deadline
-        The end of a time that began before this loop did.
+        The end of the time, looked at between steps.
     patience : int
         Steps without progress (in the gap or in the dual) that count as a stall.
     """
 
     max_iter: int | None = None
-    max_time: float | None = None
-    deadline: Deadline = NEVER
+    deadline: Deadline = field(default_factory=Deadline)
     patience: int = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a fit may use, from its first line to its last; engines add options of their own.
+
+    Attributes
+    ----------
+    deadline : Deadline
+        The end of `max_time`.
+    threads : int
+        Threads; the answer does not depend on them.
+    memory : int
+        Budget in bytes.
+    seed : int
+        Decided by `random_state`; every part of a fit begins with it.
+    report : callable or None
+        Told of each step.
+    """
+
+    deadline: Deadline = field(default_factory=Deadline)
+    threads: int = 1
+    memory: int = 10**9
+    seed: int = 0
+    report: Report | None = None
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A generator at its beginning."""
+        return np.random.default_rng(self.seed)
 
 
 @dataclass(frozen=True)
 class Result(Generic[State]):
-    """The last state, its certificate, and whether the solver's own rule was met."""
+    """The last state, its certificate, and how the loop ended."""
 
     state: State
     certificate: Certificate
-    converged: bool
+    stop: Stop
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver's own rule was met."""
+        return self.stop.converged
 
 
-def run(
-    solver: Solver[State],
-    limits: Limits,
-    report: Callable[[Certificate], bool | None] | None = None,
-) -> Result[State]:
+def run(solver: Solver[State], limits: Limits, report: Report | None = None) -> Result[State]:
     """Step `solver` until it is done or a limit is reached.
 
     Parameters
@@ -101,7 +246,7 @@ def run(
     Result
         With ``certificate.stopped`` set to a sentence.
     """
-    begun = perf_counter()
+    begun, deadline = perf_counter(), limits.deadline
     state = solver.start()
     stall = _Stall(limits.patience)
     n_iter = 1
@@ -113,35 +258,31 @@ def run(
     while True:
         certificate = known()
         asked = bool(report(certificate)) if report is not None else False
-        stop = solver.stopped(state)
+        stop = solver.stopped(state) or _limit_reached(limits, certificate, asked, stall)
         if stop is None:
-            reason = _limit_reached(limits, certificate)
-            if asked:
-                reason = "a callback asked to stop"
-            elif reason is None and stall.seen(certificate):
-                reason = f"no progress in {limits.patience} steps"
-            stop = None if reason is None else Stop(reason, converged=False)
-        if stop is None:
-            try:
+            with deadline.ends_on_interrupt():
                 state = solver.step(state)
                 n_iter += 1
                 continue
-            except KeyboardInterrupt:
-                stop = Stop("interrupted", converged=False)
-        try:
+            stop = deadline.stop
+        with deadline.ends_on_interrupt():
             state = solver.finish(state)
-        except KeyboardInterrupt:
-            stop = Stop("interrupted", converged=False)
-        return Result(state, replace(known(), stopped=stop.reason), stop.converged)
+        if deadline.interrupted:
+            stop = deadline.stop
+        return Result(state, replace(known(), stopped=stop.reason), stop)
 
 
-def _limit_reached(limits: Limits, certificate: Certificate) -> str | None:
+def _limit_reached(
+    limits: Limits, certificate: Certificate, asked: bool, stall: _Stall
+) -> Stop | None:
+    if asked:
+        return Stop(Ended.CALLBACK, "a callback asked to stop")
     if limits.max_iter is not None and certificate.n_iter >= limits.max_iter:
-        return f"max_iter={limits.max_iter} reached"
-    if limits.max_time is not None and certificate.seconds >= limits.max_time:
-        return f"max_time={limits.max_time:g} reached"
+        return Stop(Ended.MAX_ITER, f"max_iter={limits.max_iter} reached")
     if limits.deadline.passed:
-        return limits.deadline.reached
+        return limits.deadline.stop
+    if stall.seen(certificate):
+        return Stop(Ended.STALLED, f"no progress in {limits.patience} steps")
     return None
 
 

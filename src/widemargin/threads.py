@@ -7,17 +7,23 @@ are then the same for any number of threads.
 
 from __future__ import annotations
 
+import ctypes
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from itertools import chain, islice
 from numbers import Integral
-from threading import Condition, local
+from os import cpu_count
+from threading import Condition, Lock, current_thread, local, main_thread
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.linalg import cython_lapack
 from threadpoolctl import threadpool_info, threadpool_limits
 
 Item = TypeVar("Item")
@@ -26,40 +32,123 @@ Answer = TypeVar("Answer")
 _kept = local()
 
 
+class _OneThreadForBlas:
+    """BLAS has one limit for the whole process: the first who needs it sets it, the last lifts it.
+
+    Fits in several threads would otherwise lift each other's limits, or restore what another fit
+    had set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._limit: Any = None
+        self.threads_before = 1
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._users:
+                self.threads_before = _threads_of_libraries()
+                self._limit = threadpool_limits(limits=1, user_api="blas")
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._limit.restore_original_limits()
+
+    @property
+    def set(self) -> bool:
+        return self._users > 0
+
+
+_one_thread = _OneThreadForBlas()
+
+
+def _threads_of_libraries() -> int:
+    return max([pool["num_threads"] for pool in threadpool_info()], default=1)
+
+
 def n_threads(n_jobs: int | None) -> int:
     """Return how many threads `n_jobs` asks for.
 
-    None means as many as BLAS would use now, which respects OMP_NUM_THREADS and the limits that
-    joblib sets in its workers; −1 means all cores, −2 all but one, and so on.
+    None means as many as BLAS would use if we did not limit it ourselves, which respects
+    OMP_NUM_THREADS and the limits that joblib sets in its workers; −1 means all cores, −2 all but
+    one, and so on.
     """
     if n_jobs is None:
-        return max([pool["num_threads"] for pool in threadpool_info()], default=1)
+        return _one_thread.threads_before if _one_thread.set else _threads_of_libraries()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
         raise TypeError(f"n_jobs={n_jobs!r} must be a whole number or None.")
     if n_jobs == 0:
         raise ValueError("n_jobs == 0 has no meaning: use None, a positive number, or -1.")
-    if n_jobs < 0:
-        from os import cpu_count
-
-        return max(1, (cpu_count() or 1) + 1 + int(n_jobs))
-    return int(n_jobs)
+    return int(n_jobs) if n_jobs > 0 else max(1, (cpu_count() or 1) + 1 + int(n_jobs))
 
 
-def single_threaded_blas() -> AbstractContextManager[object]:
-    """Return a context in which BLAS uses one thread, so that our own threads decide."""
-    context: AbstractContextManager[object] = threadpool_limits(limits=1)
-    return context
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Let BLAS use one thread, so that our own threads decide."""
+    _one_thread.enter()
+    try:
+        # OpenMP has a limit for each thread that asks.
+        with threadpool_limits(limits=1, user_api="openmp"):
+            yield
+    finally:
+        _one_thread.leave()
+
+
+class Compiled:
+    """A module of loops that Numba compiles, imported when it is first needed.
+
+    Numba takes longer to import than most users of the package ever need it for. An interrupt in
+    the middle of that would leave it half imported for the rest of the process, so it waits.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a compiled function."""
+        with _interrupts_held_back():
+            function = getattr(import_module(self._module), name)
+        setattr(self, name, function)
+        return function
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of the block if it came inside."""
+    handler = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or not callable(handler):
+        yield
+        return
+    came: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        handler(*came[0])
 
 
 def ordered_map(
-    function: Callable[[Item], Answer], items: Iterable[Item], threads: int
+    function: Callable[[Item], Answer],
+    items: Iterable[Item],
+    threads: int,
+    on_interrupt: Callable[[], None] | None = None,
 ) -> Iterator[Answer]:
-    """Yield function(item) in the order of `items`, computing a few of them at a time."""
+    """Yield function(item) in the order of `items`, computing a few of them at a time.
+
+    Where calls can end early, `on_interrupt` tells them to: the first interrupt then only does
+    that, and their answers are waited for.
+    """
     iterator = iter(items)
-    some = list(islice(iterator, 2))
+    first = list(islice(iterator, 2))
     # One item is not worth a thread.
-    if threads <= 1 or len(some) < 2:
-        yield from map(function, chain(some, iterator))
+    if threads <= 1 or len(first) < 2:
+        yield from map(function, chain(first, iterator))
         return
     turnstile, floats = _Turnstile(), np.geterr()
 
@@ -71,16 +160,26 @@ def ordered_map(
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Answer]] = deque()
         try:
-            for item in chain(some, iterator):
+            for item in chain(first, iterator):
                 waiting.append(pool.submit(work, item))
                 if len(waiting) > 2 * threads:
-                    yield waiting.popleft().result()
+                    yield _answer(waiting.popleft(), on_interrupt)
             while waiting:
-                yield waiting.popleft().result()
+                yield _answer(waiting.popleft(), on_interrupt)
         finally:
             for future in waiting:
                 future.cancel()
             turnstile.close()
+
+
+def _answer(future: Future[Answer], on_interrupt: Callable[[], None] | None) -> Answer:
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        if on_interrupt is None:
+            raise
+        on_interrupt()
+        return future.result()
 
 
 class _Turnstile:
@@ -125,3 +224,103 @@ def scratch(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
     if buffer is None or len(buffer) < size:
         buffer = _kept.buffer = np.empty(size, dtype=np.uint8)
     return buffer[:size].view(dtype).reshape(shape)
+
+
+# Cholesky factors in threads: SciPy's LAPACK functions keep Python's lock while they run, and
+# NumPy's Cholesky copies its argument twice. Here LAPACK is called through SciPy's C interface,
+# which lets other threads run and works in place.
+
+_KIND = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+
+
+def cholesky_in_place(matrix: NDArray[Any]) -> bool:
+    """Replace a symmetric matrix by its Cholesky factor, and return whether there is one.
+
+    The factor stands in one triangle of the array, `solve_cholesky` knows which; the other
+    triangle is not changed.
+    """
+    n = _size(matrix)
+    info = ctypes.c_int()
+    _lapack("potrf", matrix.dtype)(
+        b"L", ctypes.byref(n), matrix.ctypes.data, ctypes.byref(n), ctypes.byref(info)
+    )
+    return info.value == 0
+
+
+def solve_cholesky(factor: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """Return the solution for the columns of `right`, in the factor's precision."""
+    n = _size(factor)
+    if right.ndim != 2 or len(right) != len(factor):
+        raise ValueError(f"right of shape {right.shape} must be a matrix of {len(factor)} rows.")
+    solution = np.array(right, dtype=factor.dtype, order="F")
+    columns = ctypes.c_int(solution.shape[1])
+    info = ctypes.c_int()
+    _lapack("potrs", factor.dtype)(
+        b"L",
+        ctypes.byref(n),
+        ctypes.byref(columns),
+        factor.ctypes.data,
+        ctypes.byref(n),
+        solution.ctypes.data,
+        ctypes.byref(n),
+        ctypes.byref(info),
+    )
+    return solution
+
+
+def _size(matrix: NDArray[Any]) -> ctypes.c_int:
+    """Return the order of a matrix, of which LAPACK sees nothing but an address."""
+    contiguous = matrix.flags.c_contiguous or matrix.flags.f_contiguous
+    if not contiguous or matrix.shape != (len(matrix), len(matrix)):
+        raise ValueError(f"A matrix of shape {matrix.shape} must be square and contiguous.")
+    return ctypes.c_int(len(matrix))
+
+
+# What a call is told: one letter for each argument, "c" a character, "i" a number, "a" an array.
+_ARGUMENTS = {"potrf": "ciaii", "potrs": "ciiaiaii"}
+
+
+def check_lapack(signature: str, arguments: str) -> None:
+    """Raise unless a LAPACK function of SciPy's takes what we pass, numbers of 32 bits above all.
+
+    Parameters
+    ----------
+    signature : str
+        Its C signature, such as "void (char *, int *, double *, int *, int *)".
+    arguments : str
+        What we pass, one letter for each.
+    """
+    kinds = [kind.strip() for kind in signature.partition("(")[2].rstrip(") ").split(",")]
+    known = {"char *": "c", "int *": "i"}
+    found = "".join(known.get(kind, "a") for kind in kinds)
+    if found != arguments or not all(kind.endswith("*") for kind in kinds):
+        raise ImportError(
+            f"SciPy's LAPACK has the signature {signature!r} where {arguments!r} is expected: it "
+            "is built with other integers than 32-bit ones, which this version cannot call; "
+            "install a SciPy with the usual LAPACK."
+        )
+
+
+@cache
+def _lapack(name: str, dtype: np.dtype[Any]) -> Any:
+    """Return a function of SciPy's LAPACK; a call of it lets other threads run."""
+    capsule = cython_lapack.__pyx_capi__[_KIND[dtype] + name]
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    signature = api.PyCapsule_GetName(capsule)
+    check_lapack(signature.decode(), _ARGUMENTS[name])
+    kinds: dict[str, Any] = {
+        "c": ctypes.c_char_p,
+        "i": ctypes.POINTER(ctypes.c_int),
+        "a": ctypes.c_void_p,
+    }
+    address = api.PyCapsule_GetPointer(capsule, signature)
+    return ctypes.CFUNCTYPE(None, *(kinds[each] for each in _ARGUMENTS[name]))(address)
+
+
+for _name in _ARGUMENTS:
+    for _dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        _lapack(_name, _dtype)

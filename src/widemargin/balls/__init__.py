@@ -1,21 +1,25 @@
-"""Enclosing balls in a kernel's feature space.
+"""Enclosing balls in a kernel's feature space, and the exact machine.
 
-``points`` says which points, ``growth`` finds the few that matter (the core set), ``minimum`` is
-the smallest ball around those, ``fixed_radius`` a ball of given radius that needs no solver.
+``core_set`` finds the few rows that matter, ``minimum`` is the smallest ball around those,
+``fixed_radius`` a ball of given radius that needs no solver. ``exact`` solves the dual on the
+matrix of all kernel values, and ``matrix_free`` without one where that does not fit into memory.
 """
 
+from widemargin.balls.core_set import CoreSet, fit_core
+from widemargin.balls.core_state import BatchSizes, CoreOptions, CoreState
+from widemargin.balls.exact import fit_exact
 from widemargin.balls.fixed_radius import FixedRadiusBall
-from widemargin.balls.growth import CoreSet, multipliers, rounding
+from widemargin.balls.look import Directions
 from widemargin.balls.minimum import MinimumBall
-from widemargin.balls.points import Points
-from widemargin.balls.state import CoreState
 
 __all__ = [
+    "BatchSizes",
+    "CoreOptions",
     "CoreSet",
     "CoreState",
+    "Directions",
     "FixedRadiusBall",
     "MinimumBall",
-    "Points",
-    "multipliers",
-    "rounding",
+    "fit_core",
+    "fit_exact",
 ]

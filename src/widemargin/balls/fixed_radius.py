@@ -26,8 +26,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls.core import Ball, CoreProblem, Vector, ball_facts, padded
-from widemargin.qp.margin import MarginDual
+from widemargin.balls.ball import Ball, CoreProblem, Vector, ball_facts, padded
+from widemargin.qp.margin_dual import MarginDual
+from widemargin.threads import Compiled
+
+margin_loops = Compiled("widemargin.qp.margin_loops")
+pair_loops = Compiled("widemargin.qp.pair_loops")
 
 # Multiplications that one call may spend before the outer loop gets a chance to look up; and what
 # a look at all core rows costs in this unit, which rounding may make find rows outside again and
@@ -207,13 +211,11 @@ def _pull(
     ball: FixedRadiusState,
 ) -> tuple[int, float]:
     """Run Algorithm 2 on some rows, changing `weight`; return the updates and the coordinate²."""
-    from widemargin.qp import _compiled
-
     whole = len(index) == len(weight)
-    K = problem.K if whole else _compiled.gather(problem.K, index)
+    K = problem.K if whole else margin_loops.gather(problem.K, index)
     ridge = problem.ridge[index]
     some, center = weight[index], np.array([norm2, augmented2])
-    updates = _compiled.pull(
+    updates = pair_loops.pull(
         K,
         problem.sign[index],
         ridge,

@@ -10,20 +10,16 @@ classes overlap they are the outliers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls.points import Points
-from widemargin.balls.state import CoreState
-from widemargin.rows.base import IndexArray
+from widemargin.balls.core_state import BatchSizes, CoreState
+from widemargin.problem import Problem
+from widemargin.rows import IndexArray
 
-# Rows of the first core of a batch, and how many join at the least.
-_FIRST, _LEAST = 1000, 256
-# Rows that a sampled look takes at the least; below twice that many rows a look takes them all.
-_SAMPLE = 16384
 # Core rows that are no vector of any problem leave when fewer than this share are.
 _USEFUL = 0.9
 
@@ -60,28 +56,31 @@ class InBatches:
 
     Attributes
     ----------
-    points : Points
+    problem : Problem
         All rows.
     capacity : int
         Core rows at the most.
     rng : numpy.random.Generator
         For samples.
+    sizes : BatchSizes
+        Sizes of batches and samples.
     """
 
-    points: Points
+    problem: Problem
     capacity: int
     rng: np.random.Generator
+    sizes: BatchSizes = field(default_factory=BatchSizes)
 
     def first(self, given: IndexArray, alpha: NDArray[np.float64]) -> tuple[IndexArray, Members]:
         """Return a sample with every class in it, or all rows if there is room for them."""
-        n = self.points.n
+        n = self.problem.n
         size = n
         if self.capacity < n:
             # A small core at first: the rest of its room is for rows that matter.
-            size = min(_FIRST, max(2 * len(self.points.table), self.capacity // 4))
-        one_each = np.unique(self.points.code, return_index=True)[1]
+            size = min(self.sizes.first, max(2 * len(self.problem.table), self.capacity // 4))
+        one_each = np.unique(self.problem.code, return_index=True)[1]
         given = np.union1d(one_each, given)
-        sampled = np.setdiff1d(self.points.rows.sample(size, self.rng), given)
+        sampled = np.setdiff1d(self.problem.rows.sample(size, self.rng), given)
         core = np.concatenate([given, sampled])[: max(len(given), self.capacity)]
         return core, self._everyone(core)
 
@@ -93,22 +92,22 @@ class InBatches:
         room = self.capacity - len(kept)
         if room <= 0 or not state.outside().any():
             return None
-        new = self._share_of_every_problem(state, done, min(room, max(_LEAST, len(kept))))
+        new = self._share_of_every_problem(state, done, min(room, max(self.sizes.least, len(kept))))
         core = np.concatenate([state.core[kept], new])
         return kept, core, self._everyone(core)
 
     def is_full(self, state: CoreState[Any]) -> bool:
         """Return whether the core is at its limit and nearly all of it are vectors."""
-        at_limit = len(state.core) >= self.capacity < self.points.n
+        at_limit = len(state.core) >= self.capacity < self.problem.n
         return at_limit and len(self._worth_keeping(state)) > _USEFUL * self.capacity
 
     def look_size(self, n_core: int, misses: int) -> int:
         """Return a few times the core, or all rows if that is not many more."""
-        size = max(_SAMPLE, 4 * n_core)
-        return self.points.n if 2 * size >= self.points.n else size
+        size = max(self.sizes.sample, 4 * n_core)
+        return self.problem.n if 2 * size >= self.problem.n else size
 
     def _everyone(self, core: IndexArray) -> Members:
-        return np.ones((self.points.n_problems, len(core)), dtype=bool)
+        return np.ones((self.problem.n_problems, len(core)), dtype=bool)
 
     def _worth_keeping(self, state: CoreState[Any]) -> IndexArray:
         """Return the core rows to keep: all, or only the vectors if many others are in the way."""
@@ -137,7 +136,7 @@ class OneByOne:
 
     Attributes
     ----------
-    points : Points
+    problem : Problem
         All rows.
     capacity : int
         Core rows of all balls together at the most.
@@ -147,7 +146,7 @@ class OneByOne:
         The furthest of this many random rows joins; None takes the furthest of all.
     """
 
-    points: Points
+    problem: Problem
     capacity: int
     rng: np.random.Generator
     sample_size: int | None
@@ -155,8 +154,8 @@ class OneByOne:
     def first(self, given: IndexArray, alpha: NDArray[np.float64]) -> tuple[IndexArray, Members]:
         """Return, for each problem, one row of either sign and the rows given to start from."""
         chosen: list[IndexArray] = []
-        for p in range(self.points.n_problems):
-            sign = self.points.sign(p, slice(None))
+        for p in range(self.problem.n_problems):
+            sign = self.problem.sign(p)
             sides = [np.flatnonzero(sign > 0), np.flatnonzero(sign < 0)]
             pair = [int(self.rng.choice(side)) for side in sides if len(side)]
             chosen.append(np.union1d(pair, given[alpha[p] > 0]))
@@ -187,12 +186,12 @@ class OneByOne:
 
     def is_full(self, state: CoreState[Any]) -> bool:
         """Return whether the core sets together are at their limit."""
-        return len(state.core) >= self.capacity < self.points.n
+        return len(state.core) >= self.capacity < self.problem.n
 
     def look_size(self, n_core: int, misses: int) -> int:
         """Return the size of the sample, twice as large after each miss, or all rows.
 
         Towards the end few rows lie outside, and a pass over all of them is dear.
         """
-        n = self.points.n
+        n = self.problem.n
         return n if self.sample_size is None else min(n, self.sample_size << min(misses, 40))

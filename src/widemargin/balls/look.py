@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls.points import Points, Vector
-from widemargin.machines import Machines
-from widemargin.rows.base import IndexArray
+from widemargin.balls.ball import Vector
+from widemargin.expansion import Expansion
+from widemargin.problem import Problem
+from widemargin.rows import IndexArray
 
 # Candidates that one block of rows may name.
 _KEEP = 256
@@ -41,25 +42,75 @@ class Look:
     residual: NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Directions:
+    """Unit vectors that the centre of each ball must be orthogonal to.
+
+    Attributes
+    ----------
+    projections : ndarray of shape (n_problems, n, n_directions)
+        p_i = Uᵀφ(x_i) of every row, for the orthonormal directions U of each problem.
+    """
+
+    projections: NDArray[np.float64]
+
+    def multipliers(self, index: IndexArray, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return γ = −UᵀΦβ of each problem, (8) of MMDA-CVM: w = Φβ + Uγ is orthogonal to U.
+
+        Parameters
+        ----------
+        index : ndarray of int of shape (m,)
+            Rows of an expansion.
+        beta : ndarray of shape (m, n_problems)
+            Their coefficients, with labels.
+
+        Returns
+        -------
+        ndarray of shape (n_problems, n_directions)
+            γ.
+        """
+        gamma: NDArray[np.float64] = -np.einsum("ip,piq->pq", beta, self.projections[:, index])
+        return gamma
+
+
+@dataclass(frozen=True)
+class BallMachines:
+    """The decision functions of balls.
+
+    Attributes
+    ----------
+    expansion : Expansion
+        Their sums over vectors.
+    index : ndarray of int
+        The rows that are the vectors.
+    gamma : ndarray of shape (n_problems, n_directions) or None
+        What is to be added of the directions.
+    """
+
+    expansion: Expansion
+    index: IndexArray
+    gamma: NDArray[np.float64] | None
+
+
 def look_at(
-    points: Points,
-    machines: Machines,
-    gamma: NDArray[np.float64] | None,
+    problem: Problem,
+    directions: Directions | None,
+    machines: BallMachines,
     core: IndexArray,
     member: NDArray[np.bool_],
     threshold: Vector,
     index: IndexArray | None,
 ) -> tuple[Look, int]:
-    """Scan rows with the machines of some balls.
+    """Scan rows with the machines of the balls.
 
     Parameters
     ----------
-    points : Points
+    problem : Problem
         All rows.
-    machines : Machines
+    directions : Directions or None
+        What centres are orthogonal to.
+    machines : BallMachines
         The balls' decision functions.
-    gamma : ndarray of shape (n_problems, n_directions) or None
-        What is to be added of the directions.
     core, member : ndarray
         The core rows, and in which problems' core sets they are.
     threshold : ndarray of shape (n_problems,)
@@ -74,10 +125,12 @@ def look_at(
     n_kernel : int
         Kernel evaluations.
     """
-    visit = MarginScan(machines, gamma, points, index, core, member, threshold, _KEEP)
-    blocks = list(points.rows.scan(visit, index, width=machines.width))
-    n_rows = points.n if index is None else len(index)
-    return _collected(blocks, index is None, points.n / n_rows), n_rows * len(machines.vectors)
+    vectors, rows = machines.expansion.vectors, problem.rows
+    visit = MarginScan(problem, directions, machines, index, core, member, threshold, _KEEP)
+    width = min(len(vectors), rows.vectors_at_a_time)
+    blocks = list(rows.scan(visit, index, width=width))
+    n_rows = problem.n if index is None else len(index)
+    return _collected(blocks, index is None, problem.n / n_rows), n_rows * len(vectors)
 
 
 def all_inside(loss: Vector) -> Look:
@@ -99,12 +152,12 @@ class MarginScan:
 
     Attributes
     ----------
-    machines : Machines
-        The decision functions.
-    gamma : ndarray of shape (n_problems, n_directions) or None
-        What is to be added of the directions.
-    points : Points
+    problem : Problem
         Labels and weights.
+    directions : Directions or None
+        What centres are orthogonal to.
+    machines : BallMachines
+        The decision functions.
     row : ndarray of int or None
         Row numbers behind the positions of the scan; None if they are the same.
     core : ndarray of int of shape (n_core,)
@@ -117,9 +170,9 @@ class MarginScan:
         Candidates of a block at the most.
     """
 
-    machines: Machines
-    gamma: NDArray[np.float64] | None
-    points: Points
+    problem: Problem
+    directions: Directions | None
+    machines: BallMachines
     row: IndexArray | None
     core: IndexArray
     inside: NDArray[np.bool_]
@@ -129,14 +182,14 @@ class MarginScan:
     def __call__(self, block: Any, where: slice) -> BlockMargins:
         """Return losses, the worst residuals and the candidates of a block."""
         number = np.arange(where.start, where.stop) if self.row is None else self.row[where]
-        sign = self.points.table[self.points.code[number]]
-        decision = self.machines(block, where)
-        projections = self.points.projections
-        if self.gamma is not None and projections is not None:
-            decision += np.einsum("piq,pq->ip", projections[:, number], self.gamma)
+        sign = self.problem.signs(number)
+        decision = self.machines.expansion(block, self.problem.rows.vectors_at_a_time)
+        if self.directions is not None and self.machines.gamma is not None:
+            projections = self.directions.projections[:, number]
+            decision += np.einsum("piq,pq->ip", projections, self.machines.gamma)
         residual = 1.0 - sign * decision
         slack = np.maximum(0.0, residual)
-        loss = self.points.C * (self.points.weight[number] @ (slack * slack))
+        loss = self.problem.C * (self.problem.weight[number] @ (slack * slack))
         self._hide_core(residual, number)
         top = residual.argmax(axis=0)
         worst = residual[top, np.arange(len(top))]

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.balls.core import Ball, CoreProblem, Vector, ball_facts, padded
-from widemargin.qp.margin import MarginDual, solve_margin_dual
+from widemargin.balls.ball import Ball, CoreProblem, Vector, ball_facts, padded
+from widemargin.qp.margin_dual import MarginDual, solve_margin_dual
 from widemargin.qp.sor import solve_sor
 
 # Accuracy of a ball on the core rows, as a share of the gap over all rows before.

@@ -1,4 +1,4 @@
-"""Cells of about the same size: nearest centres, found by k-means on a sample.
+"""Cells of about the same size, nearest centres found by k-means on a sample; and their rows.
 
 Rows come in the order of a hash of their content, so that the first ones are a sample, and as many
 of these are random centres to start from: the partition depends on the rows alone. After Lloyd's
@@ -23,23 +23,31 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from widemargin.deadline import NEVER, Deadline
-from widemargin.rows.base import BlockRows
+from widemargin.loop import Deadline
+from widemargin.rows import IndexArray, Rows
 from widemargin.threads import ordered_map
 
 Matrix = NDArray[Any]
 Cells = NDArray[np.intp]
 
-# Rows of the sample for each cell; iterations, and rounds of them after cells were split or went.
-_SAMPLE_PER_CELL, _ITERATIONS, _ROUNDS = 20, 3, 5
-# A cell is too large, or tiny, at this many times the size that is wanted.
-_TOO_LARGE, _TINY = 2.0, 0.125
+# Rows of the sample for each cell.
+_SAMPLE_PER_CELL = 20
+# Iterations of Lloyd's method.
+_ITERATIONS = 3
+# Rounds of them after cells were split or went.
+_ROUNDS = 5
+# A cell is too large at this many times the size that is wanted.
+_TOO_LARGE = 2.0
+# And tiny at this many.
+_TINY = 0.125
 # Rows of the sample that are looked at together: fixed, so that threads do not change the sums.
 _CHUNK = 2048
 # Rows farther out than this many times the farthest centre count as being there: float32 ends.
 _FAR = 1e30
-# Parts of the time that is left, where it is limited, for the iterations and for the pass.
-_TIME_TO_MOVE, _TIME_TO_ASSIGN = 0.25, 0.25
+# Part of the time that is left, where it is limited, for the iterations.
+_TIME_TO_MOVE = 0.25
+# And for the pass that assigns all rows.
+_TIME_TO_ASSIGN = 0.25
 # What a row costs in the pass, relative to a row of the sample: two centres, and distances.
 _PASS = 2.0
 # Cells that there are in any case: few centres are soon compared.
@@ -79,7 +87,7 @@ class Partition:
         """Number of cells."""
         return len(self.centers)
 
-    def nearest(self, rows: BlockRows, count: int = 1) -> Near:
+    def nearest(self, rows: Rows, count: int = 1) -> Near:
         """Return the nearest centres of all rows, fewer than `count` where there are fewer."""
         count = min(count, self.n_cells)
         # Scores and whether they are close, the row about the mean and about each of its centres.
@@ -97,20 +105,114 @@ class Partition:
         return origin, unit, apart / unit
 
 
-def partition_by_kmeans(
-    rows: BlockRows, size: int, threads: int, deadline: Deadline = NEVER
-) -> Partition:
+def given_partition(cells: Any, n_features: int) -> tuple[Partition, IndexArray]:
+    """Return the cells of a user's centres and which of those they are, or say what is wrong."""
+    try:
+        centers = np.array(cells, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"cells={cells!r} must be 'auto', a size, or a table of centres."
+        ) from error
+    if centers.ndim != 2 or not len(centers) or centers.shape[1] != n_features:
+        raise ValueError(
+            f"cells must be 'auto', the size of a cell, or centres of {n_features} features, but "
+            f"has shape {centers.shape}."
+        )
+    if not np.isfinite(centers).all():
+        raise ValueError("cells holds values that are not finite; give other centres.")
+    different, number = np.unique(centers, axis=0, return_index=True)
+    return Partition(different), number
+
+
+@dataclass(frozen=True)
+class Members:
+    """Rows cut into cells.
+
+    Attributes
+    ----------
+    partition : Partition
+        Cells that all have rows.
+    inside : list of ndarray of int
+        Rows of each cell.
+    train : list of ndarray of int
+        Rows that train in each: its own, and those just outside it that `overlap` asks for.
+    chosen : ndarray of int of shape (n_cells,)
+        Which of the cells that there were at first each of them is.
+    """
+
+    partition: Partition
+    inside: list[IndexArray]
+    train: list[IndexArray]
+    chosen: IndexArray
+
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        partition: Partition,
+        overlap: float,
+        chosen: IndexArray | None = None,
+    ) -> Members:
+        """Give the rows to the cells; cells without rows go.
+
+        Parameters
+        ----------
+        rows : Rows
+            All rows.
+        partition : Partition
+            Cells.
+        overlap : float
+            Rows from just outside a cell, as a share of its own.
+        chosen : ndarray of int of shape (n_cells,), default=None
+            Numbers of the cells; None for 0, 1, ...
+        """
+        numbers = np.arange(partition.n_cells) if chosen is None else chosen
+        near = partition.nearest(rows, 2 if overlap > 0 else 1)
+        nearest = near.cell[:, 0]
+        order = np.argsort(nearest, kind="stable")
+        first = np.searchsorted(nearest[order], np.arange(partition.n_cells + 1))
+        filled = np.flatnonzero(np.diff(first))
+        inside = [order[first[c] : first[c + 1]] for c in filled]
+        if len(filled) < partition.n_cells:
+            # Once more: a cell without rows may have been the second nearest of some.
+            left = Partition(partition.centers[filled])
+            return cls.of(rows, left, overlap, numbers[filled])
+        train = inside
+        if overlap > 0 and len(filled) > 1:
+            train = _with_neighbours(near, filled, inside, overlap)
+        return cls(partition, inside, train, numbers)
+
+
+def _with_neighbours(
+    near: Near, filled: IndexArray, inside: list[IndexArray], overlap: float
+) -> list[IndexArray]:
+    """Return the rows of each cell with the rows nearest to it from outside."""
+    second = near.cell[:, 1]
+    # 0 at the edge, and the larger the farther inside another cell.
+    depth = near.distance[:, 1] - near.distance[:, 0]
+    order = np.lexsort((depth, second))
+    first = np.searchsorted(second[order], np.append(filled, filled[-1] + 1))
+    last = np.searchsorted(second[order], filled, side="right")
+    wider = []
+    for c, rows in enumerate(inside):
+        room = min(round(overlap * len(rows)), int(last[c] - first[c]))
+        guests: NDArray[Any] = order[first[c] : first[c] + room]
+        wider.append(np.sort(np.concatenate([rows, guests])))
+    return wider
+
+
+def partition_by_kmeans(rows: Rows, size: int, threads: int, deadline: Deadline) -> Partition:
     """Cut rows into cells of about `size` rows.
 
     Parameters
     ----------
-    rows : BlockRows
+    rows : Rows
         Distinct rows, in a random order.
     size : int
         Rows of a cell.
     threads : int
         Threads; the answer does not depend on it.
-    deadline : Deadline, default=NEVER
+    deadline : Deadline
         When all is to be done, the pass that assigns the rows included: where it is near, cells are
         less well balanced, or larger.
     """

@@ -14,30 +14,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import NDArray
 
-from widemargin.discriminant.projection import (
-    LabelledRows,
-    ProjectionEstimator,
-    SpanFeatures,
-)
-from widemargin.discriminant.scatter import VisitFeatures, scatter_of
-from widemargin.discriminant.whitening import leading, whitened
-from widemargin.kernels.bandwidth import resolve_gamma
-from widemargin.machines import Machines
-from widemargin.parameters import check_choice, check_count, check_not_negative
-from widemargin.rows import Distinct, distinct_rows, parse_memory, weighted_moments
-from widemargin.rows.base import BlockRows, IndexArray
-from widemargin.span.basis import Basis, Vectors
-from widemargin.threads import single_threaded_blas
+from widemargin.base import parameters as check
+from widemargin.base.estimator import as_stored, dense
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.projection import ProjectionEstimator
+from widemargin.expansion import Expansion
+from widemargin.rows import Distinct, IndexArray, Rows, distinct_rows, parse_memory
+from widemargin.scatter.class_scatter import scatter_of
+from widemargin.scatter.whitening import leading, whitened
+from widemargin.span import Basis, Vectors
 
-# Distinct rows up to which "auto" takes all of them as vectors.
-_EXACT_ROWS = 2000
 # Squared distance from the span of the others, relative to the largest k(x, x), below which a row
 # adds nothing to it that rounding would not.
 _DEPENDENT = 1e-12
+# Distinct rows up to which "auto" takes all of them as vectors.
+_EXACT_ROWS = 2000
 
 
+@parameters
 class KernelFisherDA(ProjectionEstimator):
     """Kernel Fisher discriminant analysis, with a ridge and for any number of classes.
 
@@ -130,44 +126,10 @@ class KernelFisherDA(ProjectionEstimator):
     True
     """
 
-    support_: IndexArray | None
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        regularization: float = 1e-3,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        solver: str = "auto",
-        n_vectors: int = 500,
-        vectors: Any = "kmeans",
-        memory: int | str = "1GB",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.regularization = regularization
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.n_vectors = n_vectors
-        self.vectors = vectors
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    n_components: int | None = positional(None, check.count_or_none)
+    regularization: float = keyword(1e-3, check.not_negative)
+    kernel: Any = keyword("rbf")
+    solver: str = keyword("auto", check.choice("auto", "kernel", "span"))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelFisherDA:
         """Find the directions.
@@ -186,16 +148,15 @@ class KernelFisherDA(ProjectionEstimator):
         self
             The fitted transformer.
         """
-        self._check_parameters()
-        with single_threaded_blas():
-            data = self._labelled(X, y, sample_weight)
+        with self._fitting() as resources:
+            data = self._rows_with_classes(X, y, sample_weight, resources.threads)
             distinct = distinct_rows(data.rows, data.code, data.weight)
             self.solver_ = self._choose_solver(len(distinct.index))
-            features: VisitFeatures
+            self.support_: IndexArray | None
             if self.solver_ == "span":
-                features = self._fit_span(data)
+                self._fit_span(data)
                 assert self.span_map_ is not None
-                self.gamma_ = self.span_map_.gamma_
+                features, self.gamma_ = self.span_map_.expansion(), self.span_map_.gamma_
                 self.support_ = self.span_map_.component_indices_
             else:
                 features, chosen = self._fit_all(distinct)
@@ -208,32 +169,24 @@ class KernelFisherDA(ProjectionEstimator):
             pulled = share[:, None] * space.means
             directions, self.criterion_ = leading(space.means, pulled, self.n_components)
             self._keep((space.matrix @ directions).T, space.mean)
-            self._keep_expansion(features, data)
+            self.coef_ = np.ascontiguousarray(self.components_ @ features.coef.T)
+            self.intercept_ = -self.components_ @ self.mean_
+            self.vectors_ = as_stored(features.vectors, data.rows)
         return self
 
-    def _projections(self, rows: BlockRows) -> Machines:
-        """Return the visitor that projects a block: sums over the vectors."""
-        vectors: Any = self.vectors_
-        dense = vectors.toarray() if sparse.issparse(vectors) else vectors
-        return Machines(
-            self._kernel(self.gamma_),
-            dense,
-            np.ascontiguousarray(self.coef_.T),
-            self.intercept_,
-            # In float64: coefficients of both signs enlarge the rounding of kernel values.
-            np.float64,
-            rows.vectors_at_a_time,
-        )
+    def _projected(self, rows: Rows) -> NDArray[Any]:
+        """Return the projections of rows: sums over the vectors."""
+        coef = np.ascontiguousarray(self.coef_.T)
+        kernel = self._kernel(self.gamma_)
+        sums = Expansion(kernel, dense(self.vectors_), coef, self.intercept_)
+        return sums.values(rows, dtype=rows.dtype)
 
     # The steps of `fit`.
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         # None is no kernel here.
-        self._check_kernel()
-        check_count("n_components", self.n_components, none=True)
-        check_not_negative("regularization", self.regularization)
-        check_choice("solver", self.solver, ("auto", "kernel", "span"))
+        self._kernel(1.0)
 
     def _choose_solver(self, n_distinct: int) -> str:
         """Return the solver to use, if it fits into the memory."""
@@ -253,13 +206,10 @@ class KernelFisherDA(ProjectionEstimator):
             )
         return "kernel"
 
-    def _fit_all(self, distinct: Distinct) -> tuple[SpanFeatures, IndexArray]:
+    def _fit_all(self, distinct: Distinct) -> tuple[Expansion, IndexArray]:
         """Return features in the span of all rows, and the rows that span it."""
         self.span_map_ = None
-        self.gamma_ = 1.0
-        if not self._precomputed():
-            moments = weighted_moments(distinct.rows, distinct.weight)
-            self.gamma_ = resolve_gamma(self.gamma, moments.mean, moments.variance)
+        self.gamma_ = self._resolved_gamma(self.gamma, distinct)
         kernel = self._kernel(self.gamma_)
         every = np.arange(len(distinct.index))
         basis = Basis.of(
@@ -271,13 +221,5 @@ class KernelFisherDA(ProjectionEstimator):
                 "nothing; use another kernel or other kernel parameters."
             )
         assert basis.vectors.index is not None
-        features = SpanFeatures(kernel, basis.vectors.values, basis.whitened(np.eye(basis.size)))
-        return features, basis.vectors.index
-
-    def _keep_expansion(self, features: VisitFeatures, data: LabelledRows) -> None:
-        """Set the directions as sums over vectors."""
-        assert isinstance(features, SpanFeatures)
-        self.coef_ = np.ascontiguousarray(self.components_ @ features.normalization)
-        self.intercept_ = -self.components_ @ self.mean_
-        stored, vectors = data.rows.block(slice(0, 1)), features.vectors
-        self.vectors_ = sparse.csr_array(vectors) if sparse.issparse(stored) else vectors
+        coef = np.ascontiguousarray(basis.whitened(np.eye(basis.size)).T)
+        return Expansion(kernel, basis.vectors.values, coef), basis.vectors.index

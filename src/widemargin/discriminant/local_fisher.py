@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.discriminant.eigenproblem import check_n_components, generalized_eigenvectors
-from widemargin.discriminant.local_scatter import LocalScatters, local_scatters
-from widemargin.discriminant.projection import ProjectionEstimator
-from widemargin.discriminant.scatter import ClassScatter, check_shrinkage, scatter_of
-from widemargin.parameters import check_choice, check_count
+from widemargin.base import parameters as check
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.projection import ProjectionEstimator
 from widemargin.rows import distinct_rows
-from widemargin.threads import single_threaded_blas
+from widemargin.scatter.class_scatter import ClassScatter, scatter_of
+from widemargin.scatter.eigenproblem import check_n_components, generalized_eigenvectors
+from widemargin.scatter.local_scatter import LocalScatters, local_scatters
 
-_EMBEDDINGS = "weighted", "plain", "orthonormalized"
-# A variance below this share of the squared class means is rounding.
+# Share of the squared size of the class means below which a variance is rounding.
 _ROUNDING = 1e-24
 
 
+@parameters
 class LocalFisherDA(ProjectionEstimator):
     """Fisher's discriminants for classes of several clusters, as many features as one wants.
 
@@ -112,44 +112,10 @@ class LocalFisherDA(ProjectionEstimator):
     array([[ 1., -0.]])
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        n_neighbors: int = 7,
-        embedding: str = "weighted",
-        shrinkage: float | str | None = "auto",
-        kernel: Any = None,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        n_vectors: int = 500,
-        vectors: Any = "kmeans",
-        memory: int | str = "1GB",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.embedding = embedding
-        self.shrinkage = shrinkage
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_vectors = n_vectors
-        self.vectors = vectors
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    n_components: int | None = positional(None, check.count_or_none)
+    n_neighbors: int = keyword(7, check.count)
+    embedding: str = keyword("weighted", check.choice("weighted", "orthonormalized", "plain"))
+    shrinkage: float | str | None = keyword("auto", check.shrinkage)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LocalFisherDA:
         """Find the directions.
@@ -169,9 +135,8 @@ class LocalFisherDA(ProjectionEstimator):
         self
             The fitted transformer.
         """
-        self._check_parameters()
-        data = self._labelled(X, y, sample_weight)
-        with single_threaded_blas():
+        with self._fitting() as resources:
+            data = self._rows_with_classes(X, y, sample_weight, resources.threads)
             features = self._fit_span(data)
             distinct = distinct_rows(data.rows, data.code, data.weight)
             classes = scatter_of(
@@ -181,13 +146,6 @@ class LocalFisherDA(ProjectionEstimator):
             self.shrinkage_ = scatters.intensity(self.shrinkage)
             self._keep_directions(scatters, classes)
         return self
-
-    def _check_parameters(self) -> None:
-        check_count("n_components", self.n_components, none=True)
-        check_count("n_neighbors", self.n_neighbors)
-        check_choice("embedding", self.embedding, _EMBEDDINGS)
-        check_shrinkage(self.shrinkage)
-        super()._check_parameters()
 
     def _keep_directions(self, scatters: LocalScatters, classes: ClassScatter) -> None:
         d = classes.n_features

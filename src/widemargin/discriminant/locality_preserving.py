@@ -20,30 +20,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from sklearn.utils.validation import _check_sample_weight
 
-from widemargin.discriminant.eigenproblem import (
+from widemargin.base import parameters as check
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.projection import ProjectionEstimator
+from widemargin.rows import distinct_rows
+from widemargin.scatter.class_scatter import LabelledRows, scatter_of
+from widemargin.scatter.eigenproblem import (
     Eigenvectors,
     check_n_components,
     generalized_eigenvectors,
 )
-from widemargin.discriminant.neighbour_graph import (
+from widemargin.scatter.neighbour_graph import (
     Edges,
     GraphMoments,
     graph_moments,
     joined_neighbours,
 )
-from widemargin.discriminant.neighbours import FeatureRows
-from widemargin.discriminant.projection import LabelledRows, ProjectionEstimator
-from widemargin.discriminant.scatter import scatter_of
-from widemargin.parameters import check_choice, check_count, check_number, check_positive
-from widemargin.rows import distinct_rows
-from widemargin.threads import single_threaded_blas
+from widemargin.scatter.neighbours import FeatureRows
 
 # A variance below this share of the squared mean is rounding.
 _ROUNDING = 1e-24
 
 
+def _share(name: str, value: Any) -> None:
+    if not 0.0 < check.number(name, value) <= 1.0:
+        raise ValueError(f"{name}={value!r} must be a share: give 0 < {name} <= 1.")
+
+
+def _truth(name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} must be True or False.")
+
+
+@parameters
 class LocalityPreservingProjection(ProjectionEstimator):
     """Linear features that keep neighbours together: Laplacian eigenmaps for new rows too.
 
@@ -126,42 +136,12 @@ class LocalityPreservingProjection(ProjectionEstimator):
     (300, 3)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = 2,
-        *,
-        n_neighbors: int = 5,
-        affinity: str = "heat",
-        bandwidth: float | str = "auto",
-        supervised: bool = False,
-        variance: float = 1.0,
-        kernel: Any = None,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        n_vectors: int = 500,
-        vectors: Any = "kmeans",
-        memory: int | str = "1GB",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.affinity = affinity
-        self.bandwidth = bandwidth
-        self.supervised = supervised
-        self.variance = variance
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_vectors = n_vectors
-        self.vectors = vectors
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int | None = positional(2, check.count_or_none)
+    n_neighbors: int = keyword(5, check.count)
+    affinity: str = keyword("heat", check.choice("heat", "binary"))
+    bandwidth: float | str = keyword("auto", check.word_or(("auto",), check.positive))
+    supervised: bool = keyword(False, _truth)
+    variance: float = keyword(1.0, _share)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
@@ -187,12 +167,12 @@ class LocalityPreservingProjection(ProjectionEstimator):
         self
             The fitted transformer.
         """
-        self._check_parameters()
-        if self.supervised:
-            data = self._labelled(X, y, sample_weight)
-        else:
-            data = self._unlabelled(X, sample_weight)
-        with single_threaded_blas():
+        with self._fitting() as resources:
+            threads = resources.threads
+            if self.supervised:
+                data = self._rows_with_classes(X, y, sample_weight, threads)
+            else:
+                data = self._unlabelled(X, sample_weight, threads)
             features = self._fit_span(data)
             distinct = distinct_rows(data.rows, data.code, data.weight)
             whole = scatter_of(
@@ -211,31 +191,19 @@ class LocalityPreservingProjection(ProjectionEstimator):
         return self
 
     def _check_parameters(self) -> None:
-        check_count("n_components", self.n_components, none=True)
-        check_count("n_neighbors", self.n_neighbors)
-        check_choice("affinity", self.affinity, ("heat", "binary"))
-        if isinstance(self.bandwidth, str):
-            check_choice("bandwidth", self.bandwidth, ("auto",))
-        else:
-            check_positive("bandwidth", self.bandwidth)
-        if not isinstance(self.supervised, bool | np.bool_):
-            raise TypeError(f"supervised={self.supervised!r} must be True or False.")
-        if not 0.0 < check_number("variance", self.variance) <= 1.0:
-            raise ValueError(f"variance={self.variance!r} must be a share: give 0 < variance <= 1.")
+        super()._check_parameters()
         if isinstance(self.vectors, str) and self.vectors == "core" and not self.supervised:
             raise ValueError(
                 "vectors='core' chooses rows near a margin and needs labels: set supervised=True, "
                 "or use vectors='kmeans'."
             )
-        super()._check_parameters()
 
-    def _unlabelled(self, X: Any, sample_weight: Any) -> LabelledRows:
+    def _unlabelled(self, X: Any, sample_weight: Any, threads: int) -> LabelledRows:
         X = self._validated(X, ensure_min_samples=2)
-        self._check_square(X)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = self._weights(X, sample_weight)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least two must count.")
-        return self._counted(X, np.zeros(X.shape[0], dtype=np.intp), weight)
+        return self._counted(X, np.zeros(X.shape[0], dtype=np.intp), weight, threads)
 
     def _graph(self, edges: Edges, weight: NDArray[np.float64], unit: float) -> Any:
         """Return W, symmetric and sparse."""

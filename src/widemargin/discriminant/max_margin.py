@@ -9,41 +9,44 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from widemargin.balls import Points
-from widemargin.deadline import Deadline
-from widemargin.discriminant.codes import given_codes, random_codes
-from widemargin.discriminant.core import Core
-from widemargin.discriminant.deflation import Deflation
-from widemargin.discriminant.direct import Direct
-from widemargin.discriminant.directions import Direction, Extraction, Found, constant_objectives
-from widemargin.discriminant.in_span import InSpan
-from widemargin.discriminant.linear import Linear
-from widemargin.discriminant.linear_hinge import LinearHinge
-from widemargin.labelled import LabelledEstimator, one_vs_rest
-from widemargin.loop import Limits, Result, run
-from widemargin.machines import Machines
-from widemargin.parameters import check_choice, check_count, check_positive
-from widemargin.progress import CallbackSupportMixin, Report, reporting, with_callbacks
-from widemargin.rows import parse_memory
-from widemargin.rows.base import BlockRows, IndexArray
-from widemargin.span import as_strategy
-from widemargin.threads import n_threads, single_threaded_blas
+from widemargin.base import parameters as check
+from widemargin.base.estimator import (
+    CallbackSupportMixin,
+    KernelEstimator,
+    as_stored,
+    dense,
+    reporting,
+    with_callbacks,
+)
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.directions.core_sets import CoreSetFinder
+from widemargin.directions.deflation import Deflation
+from widemargin.directions.direct import Direct
+from widemargin.directions.in_span import SpanFinder
+from widemargin.directions.linear import LinearFinder
+from widemargin.directions.linear_hinge import LinearHingeFinder
+from widemargin.directions.output_codes import given_codes, random_codes
+from widemargin.directions.rounds import Direction, Extraction, Found, constant_objectives
+from widemargin.expansion import Expansion
+from widemargin.loop import Limits, Resources, Result, run
+from widemargin.problem import Problem, one_vs_rest
+from widemargin.rows import IndexArray
+from widemargin.span import SpanOptions, as_strategy
 
 # Distinct rows up to which "auto" is exact.
 _EXACT_ROWS = 2000
-_SOLVERS = "auto", "span", "core", "direct", "deflation"
 # Rows that are drawn to find one that lies far outside a ball: with probability 0.95 the furthest
 # of them is one of the furthest 0.3 %. The paper's 59 (for 5 %) leads to a fifth more vectors on
 # pendigits, and takes no less time.
 _SAMPLE_SIZE = 944
 
 
-class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
+@parameters
+class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
     """Discriminant features with the widest margins, linear or kernel, as many as one wants.
 
     For each class against the rest, the first feature is the projection onto the normal of the
@@ -177,58 +180,24 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
     ['maxmarginda_0_1', 'maxmarginda_0_2']
     """
 
-    def __init__(
-        self,
-        n_directions: int = 1,
-        *,
-        C: float = 1.0,
-        kernel: Any = "linear",
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        solver: str = "auto",
-        loss: str = "squared_hinge",
-        constraint: str = "orthogonal",
-        across: str = "problem",
-        scale: str = "unit",
-        codes: Any = None,
-        vectors: Any = "core",
-        max_vectors: int | str = 1000,
-        epsilon: float = 1e-3,
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        max_time: float | None = None,
-        memory: int | str = "1GB",
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_directions = n_directions
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.loss = loss
-        self.constraint = constraint
-        self.across = across
-        self.scale = scale
-        self.codes = codes
-        self.vectors = vectors
-        self.max_vectors = max_vectors
-        self.epsilon = epsilon
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_directions: int = positional(1, check.count)
+    C: float = keyword(1.0, check.positive)
+    kernel: Any = keyword("linear")
+    gamma: Any = keyword("scale", check.gamma)
+    solver: str = keyword("auto", check.choice("auto", "span", "core", "direct", "deflation"))
+    loss: str = keyword("squared_hinge", check.choice("squared_hinge", "hinge"))
+    constraint: str = keyword("orthogonal", check.choice("orthogonal", "uncorrelated"))
+    across: str = keyword("problem", check.choice("problem", "all"))
+    scale: str = keyword("unit", check.choice("unit", "margin"))
+    codes: Any = keyword(None)
+    vectors: Any = keyword("core", check.landmarks)
+    max_vectors: int | str = keyword(1000, check.word_or(("auto",), check.count))
+    epsilon: float = keyword(1e-3, check.positive)
+    tol: float = keyword(1e-3, check.not_negative)
+    max_iter: int = keyword(10_000, check.count)
+    max_time: float | None = keyword(None, check.none_or(check.positive))
+    class_weight: Any = keyword(None)
+    verbose: int = keyword(0, check.verbosity)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
@@ -255,30 +224,24 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
         self
             The fitted transformer.
         """
-        self._check_parameters()
-        X, y = self._validated(X, y, ensure_min_samples=2)
-        threads, deadline = n_threads(self.n_jobs), Deadline.after(self.max_time)
-        with single_threaded_blas():
-            points = self._points(X, y, sample_weight, threads)
-            points = replace(points, table=self._code_table())
-            with reporting(self, X.shape[0], self.verbose, X, y) as report:
-                finder = self._finder(points, threads, report)
-                extraction = Extraction(
-                    finder,
-                    points,
-                    constant_objectives(points, self.loss),
-                    n_directions=self.n_directions,
-                    across=self.across == "all",
-                    # A ball within ε says less of the objective than a gap of that size does.
-                    tol=0.01 * self.epsilon if self.solver_ == "core" else self.tol,
-                    deadline=deadline,
-                )
-                # Each round is a success of its own: there is no stall.
-                limits = Limits(deadline=deadline, patience=len(extraction.rounds) + 1)
-                result = run(extraction, limits, report)
+        with self._fitting() as resources:
+            data = self._labelled(X, y, sample_weight)
+            problem, self.gamma_ = self._problem(
+                data,
+                resources.threads,
+                C=self.C,
+                gamma=self.gamma,
+                class_weight=self.class_weight,
+            )
+            self.classes_ = data.classes
+            self.codes_ = self._code_table(resources)
+            problem = problem.with_signs(self.codes_)
+            with reporting(self, len(data.y), data.X, data.y) as report:
+                finder = self._finder(problem, replace(resources, report=report))
+                result = self._extracted(finder, problem, replace(resources, report=report))
             found = sorted(result.state.directions, key=lambda d: (d.problem, d.order))
             self._check_found(result)
-            self._keep_features(points, finder, found)
+            self._keep_features(problem, finder, found)
         self._keep_table(found)
         self._keep_certificate(result)
         return self
@@ -297,10 +260,14 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
             Projections onto the directions.
         """
         check_is_fitted(self)
-        rows = self._rows(self._checked(X))
-        visit: Any = _Projections(self.components_) if self._linear() else self._machines(rows)
-        with single_threaded_blas():
-            return np.concatenate(list(rows.scan(visit, width=visit.width)))
+        X = self._validated(X, reset=False)
+        with self._computing() as threads:
+            rows = self._rows(X, threads)
+            if self._linear():
+                visit = _Projections(self.components_)
+                return rows.gather(visit, width=len(self.components_))
+            coef = np.ascontiguousarray(self.coef_.T)
+            return Expansion(self._kernel(self.gamma_), dense(self.vectors_), coef).values(rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features: the class, and the order among its directions.
@@ -328,19 +295,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("n_directions", self.n_directions)
-        check_choice("solver", self.solver, _SOLVERS)
-        check_choice("loss", self.loss, ("squared_hinge", "hinge"))
-        check_choice("constraint", self.constraint, ("orthogonal", "uncorrelated"))
-        check_choice("across", self.across, ("problem", "all"))
-        check_choice("scale", self.scale, ("unit", "margin"))
-        check_positive("epsilon", self.epsilon)
-        if isinstance(self.max_vectors, str):
-            check_choice("max_vectors", self.max_vectors, ("auto",))
-        else:
-            check_count("max_vectors", self.max_vectors)
-        if isinstance(self.vectors, str):
-            as_strategy(self.vectors, 0)
+        if isinstance(self.codes, str):
+            check.check_choice("codes", self.codes, ("random",))
         if self.loss == "hinge" and self.solver in ("span", "core"):
             raise ValueError(
                 f"loss='hinge' needs solver='deflation' or 'direct', but solver={self.solver!r}; "
@@ -350,51 +306,71 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
     def _linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
 
-    def _code_table(self) -> NDArray[np.float64]:
-        """Return the signs of the classes in the problems, and keep them."""
+    def _code_table(self, resources: Resources) -> NDArray[np.float64]:
+        """Return the signs of the classes in the problems."""
         n_classes = len(self.classes_)
         if self.codes is None:
-            table = one_vs_rest(n_classes)
-        elif isinstance(self.codes, str):
-            check_choice("codes", self.codes, ("random",))
-            table = random_codes(n_classes, self._rng())
-        else:
-            table = given_codes(self.codes, n_classes)
-        self.codes_ = table
-        return table
+            return one_vs_rest(n_classes)
+        if isinstance(self.codes, str):
+            return random_codes(n_classes, resources.rng)
+        return given_codes(self.codes, n_classes)
 
-    def _finder(self, points: Points, threads: int, report: Report) -> Any:
+    def _finder(self, problem: Problem, resources: Resources) -> Any:
         """Choose the solver and return what finds the directions."""
-        strategy = as_strategy(self.vectors, self.n_features_in_)
-        self.solver_ = self._choose_solver(points)
+        landmarks = as_strategy(self.vectors, self.n_features_in_)
+        self.solver_ = self._choose_solver(problem)
         shared: dict[str, Any] = {"constraint": self.constraint}
         if self._linear() and self.solver_ != "core":
             # All of the input space is spanned by its unit vectors.
             method = "direct" if self.solver_ == "span" else self.solver_
+            shared |= {"method": method, "tol": self.tol}
             if self.loss == "hinge":
-                memory = parse_memory(self.memory)
-                return LinearHinge(points, method=method, tol=self.tol, memory=memory, **shared)
-            return Linear(points, method=method, tol=self.tol, **shared)
+                return LinearHingeFinder(problem, memory=resources.memory, **shared)
+            return LinearFinder(problem, max_iter=self.max_iter, **shared)
         if self.solver_ in ("deflation", "direct"):
-            self._check_fits(points)
+            self._check_fits(problem, resources.memory)
             kind = Deflation if self.solver_ == "deflation" else Direct
-            return kind(points, loss=self.loss, tol=self.tol, threads=threads, **shared)
-        shared |= {
-            "max_iter": self.max_iter,
-            "memory": parse_memory(self.memory),
-            "rng": self._rng(),
-            "threads": threads,
+            threads = resources.threads
+            return kind(problem, loss=self.loss, tol=self.tol, threads=threads, **shared)
+        if self.verbose == 1:
             # Lines of the steps would hide those of the rounds.
-            "report": None if self.verbose == 1 else report,
-        }
+            resources = replace(resources, report=None)
         if self.solver_ == "core":
-            return Core(
-                points, epsilon=self.epsilon, growth="one", sample_size=_SAMPLE_SIZE, **shared
+            return CoreSetFinder(
+                problem,
+                epsilon=self.epsilon,
+                sample_size=_SAMPLE_SIZE,
+                max_iter=self.max_iter,
+                resources=resources,
+                **shared,
             )
-        limit = None if self.max_vectors == "auto" else int(self.max_vectors)
-        return InSpan(points, strategy=strategy, max_vectors=limit, tol=self.tol, **shared)
+        options = SpanOptions(
+            **vars(resources),
+            landmarks=landmarks,
+            max_vectors=None if isinstance(self.max_vectors, str) else int(self.max_vectors),
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        return SpanFinder(problem, options=options, **shared)
 
-    def _choose_solver(self, points: Points) -> str:
+    def _extracted(self, finder: Any, problem: Problem, resources: Resources) -> Result[Found[Any]]:
+        """Find one round of directions after another."""
+        extraction: Extraction[Any] = Extraction(
+            finder,
+            problem,
+            constant_objectives(problem, self.loss),
+            n_directions=self.n_directions,
+            across=self.across == "all",
+            # A ball within ε says less of the objective than a gap of that size does.
+            tol=0.01 * self.epsilon if self.solver_ == "core" else self.tol,
+            deadline=resources.deadline,
+        )
+        # Each round is a success of its own: there is no stall.
+        patience = len(extraction.rounds) + 1
+        limits = Limits(deadline=resources.deadline, patience=patience)
+        return run(extraction, limits, resources.report)
+
+    def _choose_solver(self, problem: Problem) -> str:
         if self.solver != "auto":
             return self.solver
         if self.loss == "hinge":
@@ -402,14 +378,14 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
         if self._linear():
             return "direct"
         given = not isinstance(self.vectors, str)
-        return "span" if given or points.n > _EXACT_ROWS else "deflation"
+        return "span" if given or problem.n > _EXACT_ROWS else "deflation"
 
-    def _check_fits(self, points: Points) -> None:
-        needed = 3 * 8 * points.n**2
-        if needed > parse_memory(self.memory):
+    def _check_fits(self, problem: Problem, memory: int) -> None:
+        needed = 3 * 8 * problem.n**2
+        if needed > memory:
             remedy = "solver='span'" if self.loss != "hinge" else "loss='squared_hinge'"
             raise ValueError(
-                f"solver={self.solver_!r} keeps all kernel values of {points.n:,} rows twice: "
+                f"solver={self.solver_!r} keeps all kernel values of {problem.n:,} rows twice: "
                 f"it takes {needed / 1e6:,.1f} MB; raise memory={self.memory!r}, or use {remedy}."
             )
 
@@ -419,20 +395,19 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
             return
         if result.state.cut:
             raise ValueError(
-                f"MaxMarginDA was stopped before it had found a direction ({result.state.cut}); "
-                "give it more time or steps."
+                "MaxMarginDA was stopped before it had found a direction "
+                f"({result.state.cut.reason}); give it more time or steps."
             )
         raise ValueError(
             "X holds no direction that separates the classes better than a constant does; are its "
             "rows all equal, or C too small?"
         )
 
-    def _keep_features(self, points: Points, finder: Any, found: Sequence[Direction[Any]]) -> None:
+    def _keep_features(
+        self, problem: Problem, finder: Any, found: Sequence[Direction[Any]]
+    ) -> None:
         """Set what `transform` needs."""
-        for name in ("components_", "vectors_", "coef_", "support_"):
-            # Of an earlier fit with another kernel.
-            if hasattr(self, name):
-                delattr(self, name)
+        self._drop("components_", "vectors_", "coef_", "support_")
         norm = np.array([direction.norm for direction in found])
         factor = norm if self.scale == "margin" else np.ones(len(found))
         self.intercept_ = factor * np.array([direction.intercept for direction in found])
@@ -447,17 +422,16 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
         else:
             coef = np.array([direction.function.coef for direction in found])
             index = np.flatnonzero(coef.any(axis=0))
-            coef, vectors = coef[:, index], points.rows.take(index)
+            coef, vectors = coef[:, index], problem.rows.take(index)
         coef = factor[:, None] * coef
         self.support_: IndexArray | None = None
         if index is not None:
-            order = np.argsort(points.number[index])
-            self.support_ = points.number[index][order]
+            order = np.argsort(problem.number[index])
+            self.support_ = problem.number[index][order]
             vectors, coef = vectors[order], coef[:, order]
         if self._linear():
             self.components_ = coef @ vectors.astype(np.float64)
-        stored = points.rows.block(slice(0, 1))
-        self.vectors_ = sparse.csr_array(vectors) if sparse.issparse(stored) else vectors
+        self.vectors_ = as_stored(vectors, problem.rows)
         self.coef_ = np.ascontiguousarray(coef)
 
     def _problem_names(self) -> NDArray[Any]:
@@ -481,7 +455,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
             "gap": np.maximum(0.0, primal - dual) / primal,
             "n_vectors": np.array([direction.n_vectors for direction in found]),
             "seconds": np.array([direction.seconds for direction in found]),
-            "stopped": np.array([direction.stopped for direction in found]),
+            "stopped": np.array([direction.stop.reason for direction in found]),
         }
 
     def _keep_certificate(self, result: Result[Found[Any]]) -> None:
@@ -508,24 +482,12 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, LabelledEstimator):
                 stacklevel=4,
             )
 
-    def _machines(self, rows: BlockRows) -> Machines:
-        vectors: Any = self.vectors_
-        dense = vectors.toarray() if sparse.issparse(vectors) else vectors
-        kernel, nothing = self._kernel(self.gamma_), np.zeros(len(self.coef_))
-        coef = np.ascontiguousarray(self.coef_.T)
-        return Machines(kernel, dense, coef, nothing, np.float64, rows.vectors_at_a_time)
-
 
 @dataclass(frozen=True)
 class _Projections:
     """Visitor: products of rows with directions in the input space."""
 
     components: NDArray[np.float64]
-
-    @property
-    def width(self) -> int:
-        """Numbers that a row needs while it is visited."""
-        return len(self.components)
 
     def __call__(self, block: Any, where: slice) -> NDArray[np.float64]:
         features: NDArray[np.float64] = block.astype(np.float64, copy=False) @ self.components.T

@@ -10,34 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from widemargin.base import parameters as check
+from widemargin.base.estimator import reporting
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.projection import ProjectionEstimator
 from widemargin.certificate import Certificate
-from widemargin.deadline import Deadline
-from widemargin.discriminant.maxi_min_search import MaxiMinSearch, Solution, n_directions
-from widemargin.discriminant.pairs import ClassPairs, spanned
-from widemargin.discriminant.pairwise_accuracy import given_priors
-from widemargin.discriminant.projection import ProjectionEstimator
-from widemargin.discriminant.scatter import ClassScatter, check_shrinkage
-from widemargin.discriminant.sharpness import SHARPNESSES, SHRINKAGES, choose
-from widemargin.discriminant.stream import Stream
-from widemargin.discriminant.whitening import whitened
-from widemargin.parameters import check_choice, check_count, check_number, check_positive
-from widemargin.progress import reporting
-from widemargin.rows import parse_memory
-from widemargin.threads import n_threads, single_threaded_blas
+from widemargin.loop import Resources
+from widemargin.pairs.class_pairs import ClassPairs, spanned
+from widemargin.pairs.maxi_min_search import MaxiMinSearch, Solution, n_directions
+from widemargin.pairs.pairwise_accuracy_weights import given_priors
+from widemargin.pairs.sharpness import SHARPNESSES, SHRINKAGES, choose
+from widemargin.rows import Rows, parse_memory
+from widemargin.scatter.class_scatter import ClassScatter
+from widemargin.scatter.stream import Stream
+from widemargin.scatter.whitening import whitened
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-
-# Rows that can be held out at the most, and their share of the memory.
-_HELD_OUT, _MEMORY_SHARE = 20_000, 8
+# Rows that can be held out at the most, and one over their share of the memory.
+_HELD_OUT = 20_000
+_MEMORY_PARTS = 8
 # The share of the smallest distance that n_components="auto" keeps.
 _KEEP = 0.9
 # Pairs at up to this times the smallest distance are called active.
 _ACTIVE = 1.01
-# What is computed when it is asked for, after `partial_fit`.
-_SOLVED = (
+# What is found when the directions are.
+_FOUND = (
     "active_pairs_",
     "certificate_",
     "class_means_",
@@ -55,6 +53,33 @@ _SOLVED = (
 )
 
 
+def _number_of_directions(name: str, value: Any) -> None:
+    if isinstance(value, float):
+        if not 0.0 < value <= 1.0:
+            raise ValueError(
+                f"{name}={value!r} must be a whole number, 'auto', or a share between 0 and 1 of "
+                "the smallest distance between classes."
+            )
+    else:
+        check.word_or(("auto",), check.count_or_none)(name, value)
+
+
+def _sharpness(name: str, value: Any) -> None:
+    if not check.number(name, value) >= 0:
+        raise ValueError(f"{name}={value!r} must not be negative; 0 is LDA.")
+
+
+def _shrinkage(name: str, value: Any) -> None:
+    if not (isinstance(value, str) and value == "cv"):
+        check.shrinkage(name, value)
+
+
+def _weight_of_errors(name: str, value: Any) -> None:
+    if not check.number(name, value) > 0:
+        raise ValueError(f"{name}={value!r} must be positive; infinite {name} allows no errors.")
+
+
+@parameters
 class MaxiMinDA(ProjectionEstimator):
     """Discriminant analysis that pushes the closest classes apart, for ten classes or thousands.
 
@@ -63,7 +88,8 @@ class MaxiMinDA(ProjectionEstimator):
     as `sharpness` says: from the mean distance (LDA) over a soft minimum to the smallest distance.
 
     Only counts, means and within-class scatter of the rows are needed, so that rows of any number
-    stream through `partial_fit`.
+    stream through `partial_fit`; `finalize` then finds the directions, and so does the first call
+    of `transform`.
 
     Parameters
     ----------
@@ -194,66 +220,21 @@ class MaxiMinDA(ProjectionEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int | float | str | None = None,
-        *,
-        sharpness: float | str = "auto",
-        shrinkage: float | str | None = "cv",
-        solver: str = "exact",
-        rounding: str = "refine",
-        C: float = float("inf"),
-        loss: str = "hinge",
-        lam: float | None = None,
-        n_updates: int = 10_000,
-        average: bool = False,
-        n_init: int | str = "auto",
-        priors: Any = None,
-        kernel: Any = None,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        n_vectors: int = 500,
-        vectors: Any = "kmeans",
-        tol: float = 1e-6,
-        max_time: float | None = None,
-        memory: int | str = "1GB",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.sharpness = sharpness
-        self.shrinkage = shrinkage
-        self.solver = solver
-        self.rounding = rounding
-        self.C = C
-        self.loss = loss
-        self.lam = lam
-        self.n_updates = n_updates
-        self.average = average
-        self.n_init = n_init
-        self.priors = priors
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_vectors = n_vectors
-        self.vectors = vectors
-        self.tol = tol
-        self.max_time = max_time
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    n_components: int | float | str | None = positional(None, _number_of_directions)
+    sharpness: float | str = keyword("auto", check.word_or(("auto",), _sharpness))
+    shrinkage: float | str | None = keyword("cv", _shrinkage)
+    solver: str = keyword("exact", check.choice("exact", "online", "sdp"))
+    rounding: str = keyword("refine", check.choice("refine", "eigen"))
+    C: float = keyword(float("inf"), _weight_of_errors)
+    loss: str = keyword("hinge", check.choice("hinge", "squared_hinge"))
+    lam: float | None = keyword(None, check.none_or(check.positive))
+    n_updates: int = keyword(10_000, check.count)
+    average: bool = keyword(False)
+    n_init: int | str = keyword("auto", check.word_or(("auto",), check.at_least(0)))
+    priors: Any = keyword(None)
+    tol: float = keyword(1e-6, check.positive)
+    max_time: float | None = keyword(None, check.none_or(check.positive))
+    verbose: int = keyword(0, check.verbosity)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxiMinDA:
         """Find the directions.
@@ -272,24 +253,23 @@ class MaxiMinDA(ProjectionEstimator):
         self
             The fitted transformer.
         """
-        self._check_parameters()
-        with single_threaded_blas():
-            data = self._labelled(X, y, sample_weight)
+        with self._fitting() as resources:
+            data = self._rows_with_classes(X, y, sample_weight, resources.threads)
             features = self._fit_span(data)
-            stream = Stream.empty(
-                len(self.classes_), features.width, self._capacity(features.width)
-            )
+            n_classes, width = len(self.classes_), features.width
+            stream = Stream.empty(n_classes, width, self._capacity(width))
             stream.add(data, features)
-            self._solve(stream)
+            self._solve(stream, resources)
             # The scatter is all that is needed to go on; the rows would make the model large.
-            self._stream = Stream.empty(len(self.classes_), features.width, stream.capacity)
-            self._stream.rest = stream.scatter()
+            later = Stream.empty(n_classes, width, stream.capacity)
+            later.rest = stream.scatter()
+            self._stream = later.state()
         return self
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> MaxiMinDA:
-        """Take rows in; the directions are found when they are first asked for.
+        """Take rows in; `finalize`, or the next `transform`, finds the directions.
 
         Blocks may come in any order. Rows of an earlier `fit` count as well, but are not among
         those that can be held out. With a kernel, its vectors are chosen from the first block.
@@ -310,39 +290,51 @@ class MaxiMinDA(ProjectionEstimator):
         self
             The transformer.
         """
-        self._check_parameters()
         first = not hasattr(self, "_stream")
-        if self._precomputed():
-            raise ValueError("kernel='precomputed' does not stream; use fit, or a kernel by name.")
-        X, y = self._validated(X, y, reset=first)
-        check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        known = self.classes_ if not first else np.unique(y if classes is None else classes)
-        if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
-            raise ValueError("classes differs from that of the first call of partial_fit.")
-        code = np.minimum(np.searchsorted(known, y), len(known) - 1)
-        if not (known[code] == y).all():
-            raise ValueError(
-                f"y holds {y[known[code] != y][0]!r}, which is not among the classes of the first "
-                "call of partial_fit; give all labels there, as classes=."
-            )
-        with single_threaded_blas():
-            data = self._counted(X, code, weight)
+        with self._fitting() as resources:
+            if self._precomputed():
+                raise ValueError(
+                    "kernel='precomputed' does not stream; use fit, or a kernel by name."
+                )
+            X, y = self._validated(X, y, reset=first)
+            check_classification_targets(y)
+            weight = self._weights(X, sample_weight)
+            known = self.classes_ if not first else np.unique(y if classes is None else classes)
+            code = _codes(y, known, classes)
+            data = self._counted(X, code, weight, resources.threads)
             if first:
                 self.classes_ = known
                 width = self._fit_span(data).width
-                self._stream = Stream.empty(len(known), width, self._capacity(width))
-            self._forget()
-            self._stream.add(data, self._features())
+                stream = Stream.empty(len(known), width, self._capacity(width))
+            else:
+                stream = Stream.of_state(self._stream)
+            self._drop(*_FOUND)
+            stream.add(data, self._features())
+            self._stream = stream.state()
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        """Find the directions after `partial_fit`, when something of them is asked for."""
-        if name in _SOLVED and "_stream" in self.__dict__ and name not in self.__dict__:
-            with single_threaded_blas():
-                self._solve(self._stream)
-            return self.__dict__[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def finalize(self) -> MaxiMinDA:
+        """Find the directions of all rows that `partial_fit` has taken in.
+
+        Returns
+        -------
+        self
+            The fitted transformer; it can take in more rows, and be finalized again.
+        """
+        check_is_fitted(self)
+        with self._fitting() as resources:
+            self._solve(Stream.of_state(self._stream), resources)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether rows have been taken in."""
+        return hasattr(self, "_stream")
+
+    def _projected(self, rows: Rows) -> NDArray[Any]:
+        """Return the projections of rows, after `finalize` where that is still to be done."""
+        if not hasattr(self, "components_"):
+            self.finalize()
+        return super()._projected(rows)
 
     def closest_pairs(self, n_pairs: int = 10) -> dict[str, NDArray[Any]]:
         """Return the pairs of classes that the projection keeps least apart.
@@ -357,8 +349,9 @@ class MaxiMinDA(ProjectionEstimator):
         dict of arrays
             "first" and "second" (labels), and "distance" (squared), ascending.
         """
-        check_is_fitted(self)
-        check_count("n_pairs", n_pairs)
+        check.count("n_pairs", n_pairs)
+        if not hasattr(self, "class_means_"):
+            self.finalize()
         there = np.flatnonzero(np.isfinite(self.class_means_).all(axis=1))
         means = self.class_means_[there]
         pairs = ClassPairs(means, np.ones(len(means))).closest(means, n_pairs)
@@ -371,52 +364,13 @@ class MaxiMinDA(ProjectionEstimator):
 
     # The steps of `fit`.
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if isinstance(self.n_components, str):
-            check_choice("n_components", self.n_components, ("auto",))
-        elif isinstance(self.n_components, float):
-            if not 0.0 < self.n_components <= 1.0:
-                raise ValueError(
-                    f"n_components={self.n_components!r} must be a whole number, 'auto', or a "
-                    "share between 0 and 1 of the smallest distance between classes."
-                )
-        else:
-            check_count("n_components", self.n_components, none=True)
-        if isinstance(self.sharpness, str):
-            check_choice("sharpness", self.sharpness, ("auto",))
-        elif not check_number("sharpness", self.sharpness) >= 0:
-            raise ValueError(f"sharpness={self.sharpness!r} must not be negative; 0 is LDA.")
-        if self.shrinkage != "cv":
-            check_shrinkage(self.shrinkage)
-        check_choice("solver", self.solver, ("exact", "online", "sdp"))
-        check_choice("rounding", self.rounding, ("refine", "eigen"))
-        check_choice("loss", self.loss, ("hinge", "squared_hinge"))
-        if not check_number("C", self.C) > 0:
-            raise ValueError(f"C={self.C!r} must be positive; infinite C allows no errors.")
-        if self.lam is not None:
-            check_positive("lam", self.lam)
-        check_count("n_updates", self.n_updates)
-        if isinstance(self.n_init, str):
-            check_choice("n_init", self.n_init, ("auto",))
-        else:
-            check_count("n_init", self.n_init, least=0)
-        check_positive("tol", self.tol)
-        if self.max_time is not None:
-            check_positive("max_time", self.max_time)
-
     def _capacity(self, width: int) -> int:
         """Return how many rows shall be kept to be held out."""
         chosen = self.shrinkage == "cv" or (self.sharpness == "auto" and self.rounding == "refine")
-        fit = parse_memory(self.memory) // (_MEMORY_SHARE * 8 * max(1, width))
+        fit = parse_memory(self.memory) // (_MEMORY_PARTS * 8 * max(1, width))
         return min(_HELD_OUT, int(fit)) if chosen else 0
 
-    def _forget(self) -> None:
-        """Drop the directions: other rows have joined."""
-        for name in _SOLVED:
-            self.__dict__.pop(name, None)
-
-    def _solve(self, stream: Stream) -> None:
+    def _solve(self, stream: Stream, resources: Resources) -> None:
         """Find the directions of all rows of a stream."""
         scatter = stream.scatter()
         there = scatter.weight > 0
@@ -429,14 +383,13 @@ class MaxiMinDA(ProjectionEstimator):
         if self.priors is not None:
             priors = given_priors(self.priors, len(there))
         self.priors_ = priors
-        deadline = Deadline.after(self.max_time)
-        self._choose(stream, scatter, deadline.part(0.5))
+        self._choose(stream, scatter, resources)
         space = whitened(scatter, self.shrinkage_)
         means = space.means[there]
         basis = spanned(means)
         center = means.mean(axis=0)
-        classes = ClassPairs((means - center) @ basis, priors[there], n_threads(self.n_jobs))
-        solution = self._searched(classes, int(scatter.total), deadline)
+        classes = ClassPairs((means - center) @ basis, priors[there], resources.threads)
+        solution = self._searched(classes, int(scatter.total), resources)
         directions = basis @ solution.W
         self._keep((space.matrix @ directions).T, space.mean)
         # Signs are settled by `_keep`.
@@ -446,7 +399,7 @@ class MaxiMinDA(ProjectionEstimator):
         self.class_means_ = projected
         self._keep_pairs(solution)
 
-    def _choose(self, stream: Stream, scatter: ClassScatter, deadline: Deadline) -> None:
+    def _choose(self, stream: Stream, scatter: ClassScatter, resources: Resources) -> None:
         """Set shrinkage and sharpness."""
         auto = self.sharpness == "auto" and self.rounding == "refine"
         sharpness = list(SHARPNESSES) if auto else [0.0]
@@ -466,8 +419,8 @@ class MaxiMinDA(ProjectionEstimator):
             sharpness,
             None if d is None else int(d),
             priors,
-            n_threads(self.n_jobs),
-            deadline,
+            resources.threads,
+            resources.deadline.part(0.5),
         )
         self.shrinkage_, self.sharpness_ = choice.shrinkage, choice.sharpness
         self.cv_accuracy_ = choice.accuracy
@@ -481,7 +434,7 @@ class MaxiMinDA(ProjectionEstimator):
                 stacklevel=4,
             )
 
-    def _searched(self, classes: ClassPairs, n_rows: int, deadline: Deadline) -> Solution:
+    def _searched(self, classes: ClassPairs, n_rows: int, resources: Resources) -> Solution:
         """Return the best directions for different means."""
         distinct = classes.merged()[0]
         if distinct.n_classes < 2:
@@ -508,12 +461,12 @@ class MaxiMinDA(ProjectionEstimator):
             average=bool(self.average),
             n_init=None if isinstance(self.n_init, str) else int(self.n_init),
             tol=self.tol,
-            deadline=deadline,
-            rng=self._rng(),
+            deadline=resources.deadline,
+            rng=resources.rng,
         )
         share = _KEEP if self.n_components == "auto" else self.n_components
         self.n_components_ = n_directions(distinct, share)
-        with reporting(self, n_rows, self.verbose, None, None) as report:
+        with reporting(self, n_rows) as report:
             solution = search.run(self.n_components_, report)
         if not solution.converged:
             warnings.warn(
@@ -537,3 +490,16 @@ class MaxiMinDA(ProjectionEstimator):
         near = self.closest_pairs(count)
         active = near["distance"] <= _ACTIVE * near["distance"][0]
         self.active_pairs_ = {name: column[active] for name, column in near.items()}
+
+
+def _codes(y: NDArray[Any], known: NDArray[Any], classes: Any) -> NDArray[np.intp]:
+    """Return each row's number among the known classes, or raise if it has none."""
+    if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+        raise ValueError("classes differs from that of the first call of partial_fit.")
+    code = np.minimum(np.searchsorted(known, y), len(known) - 1)
+    if not (known[code] == y).all():
+        raise ValueError(
+            f"y holds {y[known[code] != y][0]!r}, which is not among the classes of the first "
+            "call of partial_fit; give all labels there, as classes=."
+        )
+    return code.astype(np.intp)

@@ -17,19 +17,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf
 
-from widemargin.discriminant.pairs import pulled, scan_pairs
-from widemargin.discriminant.projection import LabelledRows, ProjectionEstimator
-from widemargin.discriminant.scatter import check_shrinkage, scatter_of
-from widemargin.discriminant.whitening import leading, whitened
-from widemargin.parameters import check_choice, check_count
-from widemargin.threads import n_threads, single_threaded_blas
+from widemargin.base import parameters as check
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.projection import ProjectionEstimator
+from widemargin.pairs.pairwise_accuracy_weights import given_priors, pull
+from widemargin.scatter.class_scatter import LabelledRows, scatter_of
+from widemargin.scatter.whitening import leading, whitened
 
 Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
+@parameters
 class PairwiseAccuracyDA(ProjectionEstimator):
     """Discriminant analysis by the accuracy on pairs of classes (aPAC).
 
@@ -121,44 +120,10 @@ class PairwiseAccuracyDA(ProjectionEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        shrinkage: float | str | None = None,
-        priors: Any = None,
-        weighting: str = "accuracy",
-        kernel: Any = None,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        n_vectors: int = 500,
-        vectors: Any = "kmeans",
-        memory: int | str = "1GB",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.weighting = weighting
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_vectors = n_vectors
-        self.vectors = vectors
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    n_components: int | None = positional(None, check.count_or_none)
+    shrinkage: float | str | None = keyword(None, check.shrinkage)
+    priors: Any = keyword(None)
+    weighting: str = keyword("accuracy", check.choice("accuracy", "equal"))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PairwiseAccuracyDA:
         """Find the directions.
@@ -177,24 +142,17 @@ class PairwiseAccuracyDA(ProjectionEstimator):
         self
             The fitted transformer.
         """
-        self._check_parameters()
-        with single_threaded_blas():
-            data = self._labelled(X, y, sample_weight)
+        with self._fitting() as resources:
+            data = self._rows_with_classes(X, y, sample_weight, resources.threads)
             weight = self._weight(data)
             features = self._fit_span(data)
             scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)
             self.shrinkage_ = scatter.intensity(self.shrinkage)
             space = whitened(scatter, self.shrinkage_)
-            pulled = pull(space.means, self.priors_, self.weighting, n_threads(self.n_jobs))
+            pulled = pull(space.means, self.priors_, self.weighting, resources.threads)
             directions, self.criterion_ = leading(space.means, pulled, self.n_components)
             self._keep((space.matrix @ directions).T, space.mean)
         return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_components", self.n_components, none=True)
-        check_shrinkage(self.shrinkage)
-        check_choice("weighting", self.weighting, ("accuracy", "equal"))
 
     def _weight(self, data: LabelledRows) -> Vector:
         """Set the probabilities of the classes, and return the weights of the rows by them."""
@@ -202,56 +160,3 @@ class PairwiseAccuracyDA(ProjectionEstimator):
         self.priors_ = share if self.priors is None else given_priors(self.priors, len(share))
         weight: Vector = data.weight * (self.priors_ / share)[data.code]
         return weight
-
-
-def given_priors(priors: Any, n_classes: int) -> Vector:
-    """Return the user's probabilities, or say what is wrong with them."""
-    try:
-        given = np.asarray(priors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"priors={priors!r} must be an array of probabilities.") from error
-    if given.shape != (n_classes,) or not (given > 0).all() or abs(given.sum() - 1) > 1e-6:
-        raise ValueError(
-            f"priors={priors!r} must hold a positive probability for each of the {n_classes} "
-            "classes, in the order of classes_, and sum to 1; leave classes out with "
-            "sample_weight=0."
-        )
-    return np.asarray(given / given.sum())
-
-
-def pull(means: Matrix, priors: Vector, weighting: str, threads: int = 1) -> Matrix:
-    """Return L M, the Laplacian of the weighted pairs of classes times the class means.
-
-    Parameters
-    ----------
-    means : ndarray of shape (n_classes, rank)
-        M, in the whitened space, about the mean of all rows.
-    priors : ndarray of shape (n_classes,)
-        Probabilities of the classes.
-    weighting : {"accuracy", "equal"}
-        Weights of the pairs.
-    threads : int, default=1
-        Threads; the answer does not depend on it.
-    """
-    if weighting == "equal":
-        # Σ_j p_i p_j (m_i − m_j), for Σ_j p_j m_j is 0.
-        return np.asarray(priors[:, None] * means)
-
-    def of(rows: slice, square: Matrix) -> Matrix:
-        pair = _accuracy_weights(square)
-        pair *= priors[rows, None]
-        pair *= priors[rows.start :]
-        return pulled(pair, means, rows)
-
-    pull_of_all = np.zeros_like(means)
-    # Precisely, for the weight of a close pair is large.
-    for part in scan_pairs(means, of, threads, precise=True):
-        pull_of_all[-len(part) :] += part
-    return pull_of_all
-
-
-def _accuracy_weights(square: Matrix) -> Matrix:
-    """Return erf(D / 2√2) / (2D²) for squared distances D²; 0 for equal means."""
-    apart = square > 0
-    square[~apart] = 1.0
-    return np.where(apart, 0.5 * erf(np.sqrt(square / 8.0)) / square, 0.0)

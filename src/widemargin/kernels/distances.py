@@ -16,6 +16,8 @@ Squared distances come from one matrix product with two more columns,
 so that norms, scale and offset cost no pass over the block. Its rounding error is a few units of
 ε·s(‖x‖² + ‖z‖²), which for data far from the origin ruins float32: rows and vectors are first
 centred by a common point. Sparse rows cannot be centred, and are multiplied in float64 instead.
+Where that is not enough (a kernel far narrower than the data is wide), pairs that lie close
+together are measured again, by the sum of their squared differences.
 """
 
 from __future__ import annotations
@@ -26,30 +28,32 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from widemargin.kernels.base import Kernel, ProductKernel, finite
-from widemargin.kernels.l1 import l1_gradient, scaled_l1_distances
-from widemargin.kernels.operands import (
+from widemargin.kernels.kernel import (
     Array,
-    Namespace,
-    apply,
+    Kernel,
+    ProductKernel,
     cast,
-    clip,
+    check_parameter,
     common_point,
     dense_if_cheap,
-    empty,
-    namespace,
+    room_for,
     row_slices,
     square_norms,
     weighted_rows,
     wide_rows,
     with_columns,
-    working_dtype,
 )
+from widemargin.kernels.l1 import l1_gradient, scaled_l1_distances
 
 # The sparse 1-norm loop is no slower an entry than the dense one, so it wins up to here.
 L1_DENSE_SHARE = 0.5
+# Rounding of γ‖x − z‖² from which near pairs are measured again.
+NOTICEABLE = 1e-3
+# γ‖x − z‖² beyond which exp(−γ‖x − z‖²) is nothing beside 1.
+VANISHES = 100.0
 
 
 class _Radial(Kernel):
@@ -61,17 +65,17 @@ class _Radial(Kernel):
         return 1.0
 
     def diagonal(self, X: Array, index: Array | None = None) -> Array:
-        xp = namespace(X)
-        ones = empty(xp, (X.shape[0],), xp.float64, X)
-        ones[...] = 1.0
-        return ones
+        return np.ones(X.shape[0])
 
 
 class _SquaredDistance(_Radial, ProductKernel):
     """A function of s‖x − z‖² + t."""
 
-    def roundoff(self, spread: float) -> float:
-        return 1.0 + 2.0 * abs(self._line[0]) * spread
+    def rounding(self, spread: float, dtype: DTypeLike) -> float:
+        scale, unit = abs(self._line[0]), float(np.finfo(dtype).eps) / 2
+        error = unit * (1.0 + 2.0 * scale * spread)
+        # Beyond it near pairs are measured, and rounding of their coordinates is what is left.
+        return error if error <= NOTICEABLE else unit * (1.0 + 40.0 * math.sqrt(scale * spread))
 
     @property
     @abstractmethod
@@ -82,38 +86,50 @@ class _SquaredDistance(_Radial, ProductKernel):
     def _pull(self, values: Array) -> Array:
         """Return the factor of (x − z) in ∂k/∂z, from the values of k."""
 
-    def _operands(self, xp: Namespace, X: Array, Z: Array, dtype: object) -> tuple[Array, Array]:
+    def _operands(self, X: Array, Z: Array, dtype: DTypeLike) -> tuple[Array, Array]:
         features = X.shape[1]
         scale, offset = self._line
         if sparse.issparse(X):
             # Not centred, so float64 whatever the type asked for: sparse float32 rows with large
             # entries, such as counts, would lose what the norms cancel.
-            dtype = xp.float64
-            rows = cast(xp, X, dtype)
-            norms = square_norms(xp, rows, dtype)
+            dtype = np.float64
+            rows = cast(X, dtype)
+            norms = square_norms(rows, dtype)
             left = with_columns(rows, norms, np.ones_like(norms))
             centre: Array = 0.0
         else:
-            centre = common_point(xp, X, Z)
-            left = wide_rows(xp, "subtract", X, centre, dtype, spare=2)
-            left[:, features] = square_norms(xp, left[:, :features], dtype)
+            centre = common_point(X, Z)
+            left = wide_rows(np.subtract, X, centre, dtype, spare=2)
+            left[:, features] = square_norms(left[:, :features], dtype)
             left[:, features + 1] = 1.0
-        right = wide_rows(xp, "subtract", Z, centre, dtype, spare=2)
-        right[:, features + 1] = scale * square_norms(xp, right[:, :features], dtype) + offset
+        right = wide_rows(np.subtract, Z, centre, dtype, spare=2)
+        right[:, features + 1] = scale * square_norms(right[:, :features], dtype) + offset
         right[:, features] = scale
         right[:, :features] *= -2.0 * scale
         return left, right
 
+    def _measure_again(self, values: Array, left: Array, right: Array, reach: float) -> None:
+        """Measure pairs with |s|‖x − z‖² ≤ reach again where rounding shows in s‖x − z‖² + t.
+
+        One bound for each row is enough, for near pairs have nearly the same norms.
+        """
+        scale, offset = self._line
+        norms = _norms(left)
+        unit = float(np.finfo(right.dtype).eps)
+        shows = unit * abs(scale) * norms > NOTICEABLE
+        if shows.any():
+            bound = np.where(shows, reach + 4.0 * unit * abs(scale) * norms, -1.0)
+            _measure_near_pairs(values, left, right, bound, scale, offset)
+
     def gradient(self, X: Array, Z: Array, weight: Array) -> Array:
-        xp = namespace(X, Z)
-        X = cast(xp, dense_if_cheap(X), xp.float64)
-        Z = cast(xp, Z, xp.float64)
-        pull = self._pull(self._block64(xp, X, Z)) * weight
+        X = cast(dense_if_cheap(X), np.float64)
+        Z = cast(Z, np.float64)
+        pull = self._pull(self._block64(X, Z)) * weight
         # Σ_i pull_ij (x_i − z_j), centred for the same reason as the distances.
         if not sparse.issparse(X):
-            centre = common_point(xp, X, Z)
+            centre = common_point(X, Z)
             X, Z = X - centre, Z - centre
-        return weighted_rows(xp, pull, X) - xp.sum(pull, axis=0)[:, None] * Z
+        return weighted_rows(pull, X) - pull.sum(axis=0)[:, None] * Z
 
 
 @dataclass(frozen=True)
@@ -138,14 +154,16 @@ class RBF(_SquaredDistance):
     name: ClassVar[str] = "rbf"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", finite(self.name, "gamma", self.gamma, least=0))
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     @property
     def _line(self) -> tuple[float, float]:
         return -self.gamma, 0.0
 
-    def _finish(self, xp: Namespace, values: Array, left: Array, right: Array) -> Array:
-        return apply(xp, "exp", clip(xp, values, -math.inf, 0.0))
+    def _finish(self, values: Array, left: Array, right: Array) -> None:
+        self._measure_again(values, left, right, VANISHES)
+        np.clip(values, -math.inf, 0.0, out=values)
+        np.exp(values, out=values)
 
     def _pull(self, values: Array) -> Array:
         return 2.0 * self.gamma * values
@@ -173,14 +191,16 @@ class InverseSquaredDistance(_SquaredDistance):
     name: ClassVar[str] = "inverse_squared_distance"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", finite(self.name, "gamma", self.gamma, least=0))
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     @property
     def _line(self) -> tuple[float, float]:
         return self.gamma, 1.0
 
-    def _finish(self, xp: Namespace, values: Array, left: Array, right: Array) -> Array:
-        return apply(xp, "reciprocal", clip(xp, values, 1.0, math.inf))
+    def _finish(self, values: Array, left: Array, right: Array) -> None:
+        self._measure_again(values, left, right, VANISHES)
+        np.clip(values, 1.0, math.inf, out=values)
+        np.reciprocal(values, out=values)
 
     def _pull(self, values: Array) -> Array:
         return 2.0 * self.gamma * values * values
@@ -208,7 +228,7 @@ class InverseDistance(_SquaredDistance):
     name: ClassVar[str] = "inverse_distance"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", finite(self.name, "gamma", self.gamma, least=0))
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     @property
     def _line(self) -> tuple[float, float]:
@@ -216,12 +236,17 @@ class InverseDistance(_SquaredDistance):
         # from there.
         return 1.0, 0.0
 
-    def _finish(self, xp: Namespace, values: Array, left: Array, right: Array) -> Array:
-        _measure_near_pairs(xp, values, left, right)
-        values = apply(xp, "sqrt", clip(xp, values, 0.0, math.inf))
+    def _finish(self, values: Array, left: Array, right: Array) -> None:
+        # The root turns a rounding error of 1e-7 in the square, harmless elsewhere, into one of
+        # 3e-4 in the distance. With these the error of ‖x − z‖ beyond the bound is below 1e-5
+        # (float32) and 1e-12 (float64) of the norm.
+        share = 3e-4 if values.dtype == np.float32 else 3e-8
+        _measure_near_pairs(values, left, right, share * _norms(left), 1.0, 0.0)
+        np.clip(values, 0.0, math.inf, out=values)
+        np.sqrt(values, out=values)
         values *= math.sqrt(self.gamma)
         values += 1.0
-        return apply(xp, "reciprocal", values)
+        np.reciprocal(values, out=values)
 
     def _pull(self, values: Array) -> Array:
         apart = 1.0 - values
@@ -232,28 +257,29 @@ class InverseDistance(_SquaredDistance):
         return pull
 
 
-def _measure_near_pairs(xp: Namespace, squares: Array, left: Array, right: Array) -> None:
-    """Replace squared distances that are small beside the norms by sums of squared differences.
+def _norms(left: Array) -> Array:
+    """Return ‖x‖² from the left operand, which has it in its last column but one."""
+    return left[:, [-2]].toarray()[:, 0] if sparse.issparse(left) else left[:, -2]
 
-    The root turns a rounding error of 1e-7 in the square, harmless elsewhere, into one of 3e-4 in
-    the distance. Where ‖x − z‖² < τ(‖x‖² + ‖z‖²) both norms are nearly the same, so one bound for
-    each row finds all such pairs.
-    """
+
+def _measure_near_pairs(
+    values: Array, left: Array, right: Array, bound: Array, scale: float, offset: float
+) -> None:
+    """Replace s‖x − z‖² + t by sums of squared differences where |s|‖x − z‖² ≤ bound of the row."""
     features = right.shape[1] - 2
-    # With these the error of ‖x − z‖ beyond the bound is below 1e-5 (float32) and 1e-12 (float64)
-    # of the norm.
-    bound = 3e-4 if squares.dtype == xp.float32 else 3e-8
-    norms = left[:, [features]].toarray()[:, 0] if sparse.issparse(left) else left[:, features]
-    # Few rows have such a pair, and a row's minimum is ten times cheaper than a list of pairs.
-    (rows,) = xp.nonzero(xp.min(squares, axis=1) <= bound * norms)
-    among, column = xp.nonzero(squares[rows] <= bound * norms[rows][:, None])
+    sign = math.copysign(1.0, scale)
+    # The least square of a row that may be near; a row's minimum is ten times cheaper than a list
+    # of pairs, and few rows have such a pair.
+    least = values.min(axis=1) if sign > 0 else -values.max(axis=1)
+    rows = np.flatnonzero(least - sign * offset <= bound)
+    among, column = np.nonzero(sign * (values[rows] - offset) <= bound[rows][:, None])
     row = rows[among]
     itemsize = 8
-    for pairs in row_slices(row.shape[0], features * itemsize):
+    for pairs in row_slices(len(row), features * itemsize):
         near, vector = row[pairs], column[pairs]
         x = left[near].toarray() if sparse.issparse(left) else left[near]
-        difference = x[:, :features] + 0.5 * right[vector][:, :features]
-        squares[near, vector] = xp.sum(difference * difference, axis=1)
+        difference = x[:, :features] + right[vector][:, :features] / (2.0 * scale)
+        values[near, vector] = scale * (difference * difference).sum(axis=1) + offset
 
 
 @dataclass(frozen=True)
@@ -278,21 +304,14 @@ class Laplacian(_Radial):
     name: ClassVar[str] = "laplacian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", finite(self.name, "gamma", self.gamma, least=0))
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     def block(self, X: Array, Z: Array, out: Array | None = None) -> Array:  # noqa: D102
-        xp = namespace(X, Z)
-        dtype = working_dtype(xp, X, out)
-        if out is None:
-            out = empty(xp, (X.shape[0], Z.shape[0]), dtype, Z)
-        scaled_l1_distances(xp, dense_if_cheap(X, L1_DENSE_SHARE), Z, -self.gamma, out)
-        values = apply(xp, "exp", out)
-        if values is not out:
-            out[...] = values
-        return out
+        out = room_for(X, Z, out)
+        scaled_l1_distances(dense_if_cheap(X, L1_DENSE_SHARE), Z, -self.gamma, out)
+        return np.exp(out, out=out)
 
     def gradient(self, X: Array, Z: Array, weight: Array) -> Array:  # noqa: D102
-        xp = namespace(X, Z)
-        X = cast(xp, dense_if_cheap(X), xp.float64)
-        Z = cast(xp, Z, xp.float64)
-        return l1_gradient(xp, X, Z, self.gamma * self.block(X, Z) * weight)
+        X = cast(dense_if_cheap(X), np.float64)
+        Z = cast(Z, np.float64)
+        return l1_gradient(X, Z, self.gamma * self.block(X, Z) * weight)

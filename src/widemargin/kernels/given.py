@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from widemargin.kernels.base import Kernel
-from widemargin.kernels.operands import Array, cast, empty, namespace, working_dtype
+from widemargin.kernels.kernel import Array, Kernel, room_for
 
 # Rows in one call for the diagonal: 32 values computed for each one used, but few calls.
 DIAGONAL_ROWS = 32
@@ -45,16 +44,9 @@ class Precomputed(Kernel):
     differentiable: ClassVar[bool] = False
 
     def block(self, X: Array, Z: Array, out: Array | None = None) -> Array:  # noqa: D102
-        xp = namespace(X, Z)
-        dtype = working_dtype(xp, X, out)
-        columns = cast(xp, Z[:, 0], xp.int64)
-        if sparse.issparse(X):
-            values = X[:, columns].toarray()
-        else:
-            values = xp.take(np.asarray(X) if xp is np else X, columns, axis=1)
-        if out is None:
-            return cast(xp, values, dtype)
-        out[...] = cast(xp, values, dtype)
+        out = room_for(X, Z, out)
+        columns = Z[:, 0].astype(np.intp)
+        out[...] = X[:, columns].toarray() if sparse.issparse(X) else np.take(X, columns, axis=1)
         return out
 
     def diagonal(self, X: Array, index: Array | None = None) -> Array:  # noqa: D102
@@ -63,12 +55,9 @@ class Precomputed(Kernel):
                 "index=None: the diagonal of a precomputed kernel needs the positions of the rows "
                 "in the training set."
             )
-        xp = namespace(X)
-        if xp is np:
-            # A csr_matrix answers with a matrix of one row.
-            values = X[np.arange(X.shape[0]), np.asarray(index)]
-            return np.asarray(values, dtype=np.float64).reshape(-1)
-        return cast(xp, xp.take_along_axis(X, index[:, None], axis=1)[:, 0], xp.float64)
+        # A csr_matrix answers with a matrix of one row.
+        values = X[np.arange(X.shape[0]), np.asarray(index)]
+        return np.asarray(values, dtype=np.float64).reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -99,28 +88,27 @@ class CallableKernel(Kernel):
     differentiable: ClassVar[bool] = False
 
     def block(self, X: Array, Z: Array, out: Array | None = None) -> Array:  # noqa: D102
-        xp = namespace(X, Z)
         values = self.function(X, Z, **self.params)
-        if sparse.issparse(values):
-            values = values.toarray()
-        values = xp.asarray(values, dtype=working_dtype(xp, X, out))
+        values = np.asarray(values.toarray() if sparse.issparse(values) else values)
+        if values.dtype.kind not in "fiub":
+            raise TypeError(
+                f"kernel={self.function!r} returned values of type {values.dtype}; a kernel's "
+                "values must be real numbers."
+            )
         expected = (X.shape[0], Z.shape[0])
-        if tuple(values.shape) != expected:
+        if values.shape != expected:
             raise ValueError(
-                f"kernel={self.function!r} returned an array of shape {tuple(values.shape)} for "
+                f"kernel={self.function!r} returned an array of shape {values.shape} for "
                 f"{expected[0]} rows and {expected[1]} vectors; it must be {expected}."
             )
-        if out is None:
-            return values
+        out = room_for(X, Z, out)
         out[...] = values
         return out
 
     def diagonal(self, X: Array, index: Array | None = None) -> Array:  # noqa: D102
-        xp = namespace(X)
-        result = empty(xp, (X.shape[0],), xp.float64, X)
+        result = np.empty(X.shape[0])
         for start in range(0, X.shape[0], DIAGONAL_ROWS):
             part = X[start : start + DIAGONAL_ROWS]
             vectors = part.toarray() if sparse.issparse(part) else part
-            values = xp.linalg.diagonal(self.block(part, vectors))
-            result[start : start + DIAGONAL_ROWS] = cast(xp, values, xp.float64)
+            result[start : start + DIAGONAL_ROWS] = np.diagonal(self.block(part, vectors))
         return result

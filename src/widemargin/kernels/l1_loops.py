@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from widemargin.kernels.operands import Array
+from widemargin.kernels.kernel import Array
 
 # A strip of this many sums stays in registers and the first-level cache while the features pass by.
 STRIP = 256

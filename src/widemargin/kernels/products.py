@@ -25,22 +25,21 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from widemargin.kernels.base import ProductKernel, finite
-from widemargin.kernels.operands import (
+from widemargin.kernels.kernel import (
     Array,
-    Namespace,
-    apply,
+    ProductKernel,
     cast,
+    check_parameter,
     dense_if_cheap,
-    namespace,
-    power,
+    row_slices,
     square_norms,
     weighted_rows,
     wide_rows,
     with_columns,
-    with_scaled_rows,
 )
 
 
@@ -53,18 +52,18 @@ class _Plain(ProductKernel):
         """γ and c."""
 
     @abstractmethod
-    def _function(self, xp: Namespace, t: Array) -> Array:
-        """f(t), in place where NumPy can."""
+    def _function(self, t: Array) -> Array:
+        """f(t), in place."""
 
     @abstractmethod
-    def _slope(self, xp: Namespace, t: Array) -> Array:
-        """f'(t), in place where NumPy can."""
+    def _slope(self, t: Array) -> Array:
+        """f'(t), in place."""
 
-    def _operands(self, xp: Namespace, X: Array, Z: Array, dtype: object) -> tuple[Array, Array]:
+    def _operands(self, X: Array, Z: Array, dtype: DTypeLike) -> tuple[Array, Array]:
         gamma, _ = self._line
-        right = cast(xp, Z, dtype)
+        right = cast(Z, dtype)
         # γ goes into the few vectors, not into the block.
-        return cast(xp, X, dtype), right if gamma == 1 else right * gamma
+        return cast(X, dtype), right if gamma == 1 else right * gamma
 
     def _argument(self, values: Array) -> Array:
         _, coef0 = self._line
@@ -72,23 +71,19 @@ class _Plain(ProductKernel):
             values += coef0
         return values
 
-    def _finish(self, xp: Namespace, values: Array, left: Array, right: Array) -> Array:
-        return self._function(xp, self._argument(values))
+    def _finish(self, values: Array, left: Array, right: Array) -> None:
+        self._function(self._argument(values))
 
     def diagonal(self, X: Array, index: Array | None = None) -> Array:
-        xp = namespace(X)
         gamma, _ = self._line
-        return self._function(xp, self._argument(gamma * square_norms(xp, X, xp.float64)[:, None]))[
-            :, 0
-        ]
+        return self._function(self._argument(gamma * square_norms(X, np.float64)[:, None]))[:, 0]
 
     def gradient(self, X: Array, Z: Array, weight: Array) -> Array:
-        xp = namespace(X, Z)
-        X = cast(xp, dense_if_cheap(X), xp.float64)
-        left, right = self._operands(xp, X, Z, xp.float64)
-        slope = self._slope(xp, self._argument(left @ right.T))
+        X = cast(dense_if_cheap(X), np.float64)
+        left, right = self._operands(X, Z, np.float64)
+        slope = self._slope(self._argument(left @ right.T))
         slope *= weight
-        return self._line[0] * weighted_rows(xp, slope, X)
+        return self._line[0] * weighted_rows(slope, X)
 
 
 @dataclass(frozen=True)
@@ -109,11 +104,11 @@ class Linear(_Plain):
     def _line(self) -> tuple[float, float]:
         return 1.0, 0.0
 
-    def _function(self, xp: Namespace, t: Array) -> Array:
+    def _function(self, t: Array) -> Array:
         return t
 
-    def _slope(self, xp: Namespace, t: Array) -> Array:
-        return power(xp, t, 0)
+    def _slope(self, t: Array) -> Array:
+        return _raise_to(t, 0)
 
 
 @dataclass(frozen=True)
@@ -143,19 +138,19 @@ class Polynomial(_Plain):
     name: ClassVar[str] = "poly"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", finite(self.name, "gamma", self.gamma))
-        object.__setattr__(self, "degree", finite(self.name, "degree", self.degree, least=0))
-        object.__setattr__(self, "coef0", finite(self.name, "coef0", self.coef0))
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma"))
+        object.__setattr__(self, "degree", check_parameter(self, "degree", least=0))
+        object.__setattr__(self, "coef0", check_parameter(self, "coef0"))
 
     @property
     def _line(self) -> tuple[float, float]:
         return self.gamma, self.coef0
 
-    def _function(self, xp: Namespace, t: Array) -> Array:
-        return power(xp, t, self.degree)
+    def _function(self, t: Array) -> Array:
+        return _raise_to(t, self.degree)
 
-    def _slope(self, xp: Namespace, t: Array) -> Array:
-        return _power_slope(xp, t, self.degree)
+    def _slope(self, t: Array) -> Array:
+        return _power_slope(t, self.degree)
 
 
 @dataclass(frozen=True)
@@ -182,18 +177,18 @@ class Sigmoid(_Plain):
     name: ClassVar[str] = "sigmoid"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", finite(self.name, "gamma", self.gamma))
-        object.__setattr__(self, "coef0", finite(self.name, "coef0", self.coef0))
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma"))
+        object.__setattr__(self, "coef0", check_parameter(self, "coef0"))
 
     @property
     def _line(self) -> tuple[float, float]:
         return self.gamma, self.coef0
 
-    def _function(self, xp: Namespace, t: Array) -> Array:
-        return apply(xp, "tanh", t)
+    def _function(self, t: Array) -> Array:
+        return np.tanh(t, out=t)
 
-    def _slope(self, xp: Namespace, t: Array) -> Array:
-        values = apply(xp, "tanh", t)
+    def _slope(self, t: Array) -> Array:
+        values = np.tanh(t, out=t)
         return 1.0 - values * values
 
 
@@ -208,48 +203,48 @@ class _Normalised(ProductKernel):
     def _parameters(self) -> tuple[float, float, float]:
         """γ, c and p."""
 
-    def _inverse_norms(self, xp: Namespace, X: Array) -> Array:
+    def _inverse_norms(self, X: Array) -> Array:
         gamma, coef0, _ = self._parameters
         # In float64, because float32 squares overflow from 1e19 on and vanish below 1e-23.
-        norms = xp.sqrt(gamma * square_norms(xp, X, xp.float64) + coef0)
-        return xp.where(norms > 0, 1.0 / xp.where(norms > 0, norms, 1.0), 0.0)
+        norms = np.sqrt(gamma * square_norms(X, np.float64) + coef0)
+        return np.where(norms > 0, 1.0 / np.where(norms > 0, norms, 1.0), 0.0)
 
-    def _unit(self, xp: Namespace, X: Array, dtype: object) -> Array:
+    def _unit(self, X: Array, dtype: DTypeLike) -> Array:
         gamma, coef0, _ = self._parameters
-        inverse = self._inverse_norms(xp, X)
-        factor = cast(xp, math.sqrt(gamma) * inverse, dtype)
-        last = cast(xp, math.sqrt(coef0) * inverse, dtype)
+        inverse = self._inverse_norms(X)
+        factor = cast(math.sqrt(gamma) * inverse, dtype)
+        last = cast(math.sqrt(coef0) * inverse, dtype)
         if sparse.issparse(X):
-            rows = with_scaled_rows(cast(xp, X, dtype), factor)
+            rows = cast(X, dtype)
+            data = rows.data * np.repeat(factor, np.diff(rows.indptr))
+            rows = sparse.csr_array((data, rows.indices, rows.indptr), shape=X.shape, copy=False)
             return with_columns(rows, last) if coef0 > 0 else rows
-        unit = wide_rows(xp, "multiply", X, factor[:, None], dtype, spare=int(coef0 > 0))
+        unit = wide_rows(np.multiply, X, factor[:, None], dtype, spare=int(coef0 > 0))
         if coef0 > 0:
             unit[:, -1] = last
         return unit
 
-    def _operands(self, xp: Namespace, X: Array, Z: Array, dtype: object) -> tuple[Array, Array]:
-        return self._unit(xp, X, dtype), self._unit(xp, Z, dtype)
+    def _operands(self, X: Array, Z: Array, dtype: DTypeLike) -> tuple[Array, Array]:
+        return self._unit(X, dtype), self._unit(Z, dtype)
 
-    def _finish(self, xp: Namespace, values: Array, left: Array, right: Array) -> Array:
-        return power(xp, values, self._parameters[2])
+    def _finish(self, values: Array, left: Array, right: Array) -> None:
+        _raise_to(values, self._parameters[2])
 
     def diagonal(self, X: Array, index: Array | None = None) -> Array:
-        xp = namespace(X)
-        return cast(xp, self._inverse_norms(xp, X) > 0, xp.float64)
+        return cast(self._inverse_norms(X) > 0, np.float64)
 
     def gradient(self, X: Array, Z: Array, weight: Array) -> Array:
-        xp = namespace(X, Z)
         gamma, _, degree = self._parameters
-        X = cast(xp, dense_if_cheap(X), xp.float64)
-        Z = cast(xp, Z, xp.float64)
-        left, right = self._operands(xp, X, Z, xp.float64)
+        X = cast(dense_if_cheap(X), np.float64)
+        Z = cast(Z, np.float64)
+        left, right = self._operands(X, Z, np.float64)
         cosine = left @ right.T
-        slope = _power_slope(xp, cosine * 1.0, degree)  # a copy: the cosine is needed once more
+        slope = _power_slope(cosine * 1.0, degree)  # a copy: the cosine is needed once more
         slope *= weight
-        scale = math.sqrt(gamma) * self._inverse_norms(xp, Z)[:, None]
-        along = xp.sum(slope * cosine, axis=0)[:, None]
+        scale = math.sqrt(gamma) * self._inverse_norms(Z)[:, None]
+        along = np.sum(slope * cosine, axis=0)[:, None]
         features = Z.shape[1]
-        pulled = weighted_rows(xp, slope, left)[:, :features]  # left = √γ x/√a_x
+        pulled = weighted_rows(slope, left)[:, :features]  # left = √γ x/√a_x
         return scale * pulled - (along * scale * scale) * Z
 
 
@@ -282,9 +277,9 @@ class NormalizedPolynomial(_Normalised):
     name: ClassVar[str] = "normalized_poly"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", finite(self.name, "gamma", self.gamma, least=0))
-        object.__setattr__(self, "degree", finite(self.name, "degree", self.degree, least=1))
-        object.__setattr__(self, "coef0", finite(self.name, "coef0", self.coef0, least=0))
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
+        object.__setattr__(self, "degree", check_parameter(self, "degree", least=1))
+        object.__setattr__(self, "coef0", check_parameter(self, "coef0", least=0))
 
     @property
     def constant_diagonal(self) -> float | None:
@@ -318,17 +313,42 @@ class CosinePower(_Normalised):
     name: ClassVar[str] = "cosine_power"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", finite(self.name, "degree", self.degree, least=1))
+        object.__setattr__(self, "degree", check_parameter(self, "degree", least=1))
 
     @property
     def _parameters(self) -> tuple[float, float, float]:
         return 1.0, 0.0, self.degree
 
 
-def _power_slope(xp: Namespace, base: Array, exponent: float) -> Array:
+def _power_slope(base: Array, exponent: float) -> Array:
     """Return p t^{p-1}."""
     if exponent == 0:
         return base * 0.0
-    slope = power(xp, base, exponent - 1)
+    slope = _raise_to(base, exponent - 1)
     slope *= exponent
     return slope
+
+
+def _raise_to(values: Array, exponent: float) -> Array:
+    """Raise to a power in place, to a whole one by repeated squaring in cache."""
+    if exponent == 1:
+        return values
+    if exponent == 2:
+        values *= values
+        return values
+    if exponent < 0 or exponent != int(exponent):
+        return np.power(values, exponent, out=values)
+    for rows in row_slices(values.shape[0], values.shape[1] * values.itemsize):
+        values[rows] = _whole_power(values[rows], int(exponent))
+    return values
+
+
+def _whole_power(base: Array, exponent: int) -> Array:
+    result = base * 0 + 1 if exponent == 0 else None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else result * base
+        exponent >>= 1
+        if exponent:
+            base = base * base
+    return result

@@ -1,14 +1,15 @@
 """Small dense quadratic programs with bounds.
 
 ``sor`` is the papers' successive over-relaxation, ``active_set`` an exact method that starts warm,
-``coordinate`` a greedy ascent on a kernel matrix that many problems share, and ``margin`` puts the
-last two together for the dual of the L2-SVM. ``hinge`` is the dual of the hinge-loss SVM with a
-free bias, by pairs of variables, with ``box_newton`` and ``interior`` for what is hard for those.
+and ``margin_dual`` the dual of the L2-SVM, by the latter and coordinate ascent. ``hinge_dual`` is
+the dual of the hinge-loss SVM with a free bias, by pairs of variables, with ``box_newton`` and
+``interior_point`` for what is hard for those. ``newton`` minimises losses that are quadratic in
+pieces from the primal side, and ``line_search`` finds the length of a step of it.
 """
 
 from widemargin.qp.active_set import solve_nonnegative
-from widemargin.qp.hinge import HingeDual, polished, solve_hinge_dual
-from widemargin.qp.margin import MarginDual, solve_margin_dual
+from widemargin.qp.hinge_dual import HingeDual, polished, solve_hinge_dual
+from widemargin.qp.margin_dual import MarginDual, solve_margin_dual
 from widemargin.qp.sor import solve_sor
 
 __all__ = [

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from widemargin.loop import Deadline
+
 Vector = NDArray[np.float64]
 
 # Rounds in which the number of violations may fail to fall before single exchanges begin.
@@ -52,6 +54,7 @@ def solve_nonnegative(
     start: NDArray[Any] | None = None,
     tol: float = 1e-10,
     max_rounds: int | None = None,
+    deadline: Deadline | None = None,
 ) -> ActiveSetResult:
     """Minimise ½ xᵀQx − aᵀx over 0 ≤ x ≤ u, exactly.
 
@@ -70,6 +73,8 @@ def solve_nonnegative(
         Stop when the KKT residual is at most this.
     max_rounds : int, default=None
         Factorisations at the most; None allows 100 and three a variable.
+    deadline : Deadline, default=None
+        When to leave it at the rounds that are done.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def solve_nonnegative(
         inward = np.where(where == 2, -residual, residual)
         wrong = low | high | ((where != 1) & (inward > tol))
         n_wrong = int(wrong.sum())
-        if n_wrong == 0:
+        if n_wrong == 0 or (deadline is not None and deadline.passed):
             break
         if n_wrong < fewest:
             fewest, patience = n_wrong, _PATIENCE

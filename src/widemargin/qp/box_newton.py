@@ -4,7 +4,7 @@
 
 Q is never formed: K may be shared with other problems, and P has few rows. The Newton step solves
 one linear system for the variables between their bounds, which sequential minimal optimisation
-(``_compiled.exchange``) approaches slowly where Q is badly conditioned. It checks what it gains,
+(``pair_loops.exchange``) approaches slowly where Q is badly conditioned. It checks what it gains,
 so a singular Q does no harm: where the system has no solution, there is a direction along which
 the objective falls for ever, and the step goes that way until a bound stops it.
 """
@@ -18,8 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from widemargin.loop import Deadline
+from widemargin.threads import Compiled
+
 Vector = NDArray[np.float64]
 
+loops = Compiled("widemargin.qp.margin_loops")
 _EPS = float(np.finfo(np.float64).eps)
 # Newton steps in a row that may be cut short at an edge of the box.
 _CUTS = 30
@@ -64,13 +68,11 @@ class BoxProblem:
 
     def among(self, index: NDArray[np.intp]) -> Vector:
         """Return the values of K among some rows."""
-        from widemargin.qp import _compiled
-
         if self.factored:
             some = self.K[index].astype(np.float64, copy=False)
             values: Vector = some @ some.T
             return values
-        return np.asarray(_compiled.gather(self.K, index), dtype=np.float64)
+        return np.asarray(loops.gather(self.K, index), dtype=np.float64)
 
     def free(self, beta: Vector) -> NDArray[np.intp]:
         """Return the indices of the variables between their bounds."""
@@ -78,14 +80,12 @@ class BoxProblem:
 
     def product(self, beta: Vector) -> Vector:
         """Return Qβ."""
-        from widemargin.qp import _compiled
-
         support = np.flatnonzero(beta)
         value: Vector
         if self.factored:
             value = self.K @ (self.K[support].T @ beta[support])
         else:
-            value = _compiled.combine(self.K, support, beta[support])
+            value = loops.combine(self.K, support, beta[support])
         return value - (self.part @ beta) @ self.part
 
     def error(self, beta: Vector) -> Vector:
@@ -130,7 +130,7 @@ class BoxProblem:
         return top, bottom
 
 
-def newton(problem: BoxProblem, beta: Vector, error: Vector) -> int:
+def newton(problem: BoxProblem, beta: Vector, error: Vector, deadline: Deadline) -> int:
     """Minimise over the variables between their bounds, in place, as far as the box allows.
 
     Parameters
@@ -141,6 +141,8 @@ def newton(problem: BoxProblem, beta: Vector, error: Vector) -> int:
         A feasible point; it is moved, never uphill.
     error : ndarray of shape (n,)
         a − Qβ; it stays so.
+    deadline : Deadline
+        When to leave it at the steps that are done.
 
     Returns
     -------
@@ -151,7 +153,7 @@ def newton(problem: BoxProblem, beta: Vector, error: Vector) -> int:
     n_systems = 0
     for _ in range(_CUTS):
         free = problem.free(beta)
-        if len(free) < 2:
+        if len(free) < 2 or deadline.passed:
             break
         direct = _direction(problem, error, free, np.zeros(len(beta)))
         move, guesses = _bent(problem, beta, error, free, direct)

@@ -13,13 +13,21 @@ bounded below (line 4 of Algorithm 3 runs over t+1 … t+s).
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.loop import Deadline
+from widemargin.threads import Compiled
+
+loops = Compiled("widemargin.qp.pair_loops")
 Vector = NDArray[np.float64]
+
+# Multiplications between two looks at the clock.
+_SPELL = 10**8
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ def solve_sor(
     order: str = "greedy",
     tol: float = 1e-8,
     max_updates: int | None = None,
+    deadline: Deadline | None = None,
 ) -> SORResult:
     """Minimise ½ xᵀHx − aᵀx between bounds, one variable at a time.
 
@@ -74,6 +83,8 @@ def solve_sor(
         Stop when the KKT residual is at most this.
     max_updates : int, default=None
         Updates at the most; None allows 1000 a variable, at least 10^6.
+    deadline : Deadline, default=None
+        When to stop all the same; an interrupt then brings it about.
 
     Returns
     -------
@@ -102,11 +113,16 @@ def solve_sor(
     x = np.clip(np.zeros(n) if start is None else np.asarray(start, dtype=np.float64), low, high)
     limit = max(1000 * n, 10**6) if max_updates is None else max_updates
     residual = np.asarray(a, dtype=np.float64) - H @ x
-    from widemargin.qp import _compiled
-
-    n_updates = int(
-        _compiled.relax(H, low, high, x, residual, omega, order == "greedy", tol, limit)
-    )
+    n_updates, spell = 0, max(1, _SPELL // max(1, n))
+    until = Deadline() if deadline is None else deadline
+    while n_updates < limit and not until.passed:
+        allowed = min(spell, limit - n_updates)
+        # An interrupt waits for compiled code, so that x and its residual belong together.
+        with until.ends_on_interrupt() if deadline is not None else nullcontext():
+            done = loops.relax(H, low, high, x, residual, omega, order == "greedy", tol, allowed)
+            n_updates += int(done)
+            if done < allowed:
+                break
     return SORResult(x, kkt_residual(x, residual, low, high), n_updates)
 
 

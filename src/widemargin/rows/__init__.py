@@ -5,20 +5,30 @@ data in no other way, so an array, a memory-mapped file and a CSR matrix are the
 them.
 """
 
-from widemargin.rows.base import BlockRows, Rows, Visit
-from widemargin.rows.budget import parse_memory
-from widemargin.rows.dense import ArrayRows
-from widemargin.rows.distinct import Distinct, distinct_rows, row_keys
-from widemargin.rows.moments import Moments, weighted_moments
-from widemargin.rows.precomputed import PrecomputedRows
-from widemargin.rows.source import as_rows
-from widemargin.rows.sparse import CSRRows
+from widemargin.rows.distinct import (
+    Distinct,
+    Moments,
+    distinct_rows,
+    row_keys,
+    weighted_moments,
+)
+from widemargin.rows.rows import (
+    ArrayRows,
+    CSRRows,
+    IndexArray,
+    PrecomputedRows,
+    Rows,
+    Visit,
+    as_rows,
+    parse_memory,
+    rows_per_block,
+)
 
 __all__ = [
     "ArrayRows",
-    "BlockRows",
     "CSRRows",
     "Distinct",
+    "IndexArray",
     "Moments",
     "PrecomputedRows",
     "Rows",
@@ -27,5 +37,6 @@ __all__ = [
     "distinct_rows",
     "parse_memory",
     "row_keys",
+    "rows_per_block",
     "weighted_moments",
 ]

@@ -1,4 +1,4 @@
-"""Each different row once, with its multiplicity as a weight.
+"""Each different row once, with its multiplicity as a weight; and weighted moments.
 
 A row that is given k times and a row of weight k are then the same problem, bit for bit, and so
 are two orders of the same rows: distinct rows are put in the order of a hash of their content,
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from widemargin.rows.base import BlockRows, IndexArray
+from widemargin.rows.rows import IndexArray, Rows
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -25,7 +25,7 @@ class Distinct:
 
     Attributes
     ----------
-    rows : BlockRows
+    rows : Rows
         A view with each different pair of row and label once.
     index : ndarray of int
         Where each of them first stands among the original rows.
@@ -37,19 +37,19 @@ class Distinct:
         Which of them each original row is; −1 for rows that are left out.
     """
 
-    rows: BlockRows
+    rows: Rows
     index: IndexArray
     code: NDArray[np.intp]
     weight: NDArray[np.float64]
     place: IndexArray
 
 
-def distinct_rows(rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.float64]) -> Distinct:
+def distinct_rows(rows: Rows, code: NDArray[np.intp], weight: NDArray[np.float64]) -> Distinct:
     """Merge equal rows with equal labels; rows of weight zero are left out.
 
     Parameters
     ----------
-    rows : BlockRows
+    rows : Rows
         All rows.
     code : ndarray of int of shape (n,)
         Their labels, as numbers from 0.
@@ -79,13 +79,13 @@ def distinct_rows(rows: BlockRows, code: NDArray[np.intp], weight: NDArray[np.fl
 
 
 def row_keys(
-    rows: BlockRows, code: NDArray[np.intp], index: IndexArray | None = None
+    rows: Rows, code: NDArray[np.intp], index: IndexArray | None = None
 ) -> NDArray[np.uint64]:
     """Return a 64-bit number for each row and its label: the same for copies, random otherwise.
 
     Parameters
     ----------
-    rows : BlockRows
+    rows : Rows
         All rows.
     code : ndarray of int
         Labels of the rows at `index`.
@@ -93,7 +93,7 @@ def row_keys(
         Row numbers; None means all rows.
     """
     constants = _column_constants(rows.shape[1])
-    key = np.concatenate(list(rows.scan(_RowHash(constants), index)))
+    key = rows.gather(_RowHash(constants), index)
     return _mix(key + _mix((code + 1).astype(np.uint64)))
 
 
@@ -141,7 +141,7 @@ def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _separate_collisions(
-    rows: BlockRows, kept: IndexArray, code: NDArray[np.intp], first: NDArray[np.bool_]
+    rows: Rows, kept: IndexArray, code: NDArray[np.intp], first: NDArray[np.bool_]
 ) -> None:
     """Take apart, in place, the rows that share a hash by chance (one in 10^19 pairs)."""
     copies = np.flatnonzero(~first)
@@ -150,7 +150,7 @@ def _separate_collisions(
     start = np.flatnonzero(first)
     group = np.searchsorted(start, copies) - 1
     leaders = kept[start[group]]
-    same = np.concatenate(list(rows.scan(_SameAs(rows, leaders), kept[copies])))
+    same = rows.gather(_SameAs(rows, leaders), kept[copies])
     same &= code[leaders] == code[kept[copies]]
     # Who is equal to whom in such a group does not matter: unmerged copies are correct too.
     first[copies[np.isin(group, group[~same])]] = True
@@ -160,7 +160,7 @@ def _separate_collisions(
 class _SameAs:
     """Visitor: whether each row equals its counterpart."""
 
-    rows: BlockRows
+    rows: Rows
     others: IndexArray
 
     def __call__(self, block: Any, where: slice) -> NDArray[np.bool_]:
@@ -170,3 +170,58 @@ class _SameAs:
         else:
             same = (block == other).all(axis=1)
         return same
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted first and second moments of the columns.
+
+    Attributes
+    ----------
+    weight : float
+        Sum of the weights.
+    mean : ndarray of shape (n_features,)
+        Weighted mean of each column.
+    variance : ndarray of shape (n_features,)
+        Weighted variance of each column (divided by the sum of weights).
+    """
+
+    weight: float
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Visitor: Σ w (x − origin) and Σ w (x − origin)² of a block."""
+
+    weight: NDArray[np.float64]
+    origin: NDArray[np.float64]
+
+    def __call__(self, block: Any, where: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+        w = self.weight[where]
+        if sparse.issparse(block):
+            block = block.astype(np.float64)
+            return w @ block, w @ block.multiply(block)
+        centred = block.astype(np.float64) - self.origin
+        return w @ centred, w @ (centred * centred)
+
+
+def weighted_moments(rows: Rows, weight: NDArray[np.float64]) -> Moments:
+    """Return the moments of the rows.
+
+    Dense sums are taken about the first row, so that a large common offset costs no digits;
+    sparse rows lie near the origin by nature.
+    """
+    d = rows.shape[1]
+    first = rows.block(slice(0, 1))
+    origin = np.zeros(d) if sparse.issparse(first) else np.asarray(first[0], dtype=np.float64)
+    total = float(weight.sum())
+    s1, s2 = np.zeros(d), np.zeros(d)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for b1, b2 in rows.scan(_Sums(weight, origin)):
+            s1 += np.asarray(b1).ravel()
+            s2 += np.asarray(b2).ravel()
+        offset = s1 / total
+        variance = np.maximum(0.0, s2 / total - offset**2)
+    return Moments(total, origin + offset, variance)

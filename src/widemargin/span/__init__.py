@@ -1,7 +1,15 @@
-"""The span of a few vectors: the whitened map, and the max-margin fit of all rows inside it."""
+"""The span of a few vectors: the max-margin fit of all rows inside it, and its parts.
+
+``landmarks`` chooses the vectors, ``basis`` is their span, ``values`` the kernel values of all rows
+with them. ``levels`` goes from few rows and vectors to many, ``descent`` takes the steps, with
+Newton matrices of ``curvature`` and losses, bounds and line searches over scores in ``losses``.
+``fit_span`` is the engine.
+"""
 
 from widemargin.span.basis import Basis, Vectors
-from widemargin.span.choice import (
+from widemargin.span.descent import SpanState
+from widemargin.span.fit_span import SpanOptions, fit_span, solve_in_span, span_solver
+from widemargin.span.landmarks import (
     STRATEGIES,
     CoreVectors,
     GivenVectors,
@@ -11,25 +19,24 @@ from widemargin.span.choice import (
     Strategy,
     as_strategy,
 )
-from widemargin.span.newton import SpanFit
-from widemargin.span.problems import Problems
-from widemargin.span.sizes import span_fit
-from widemargin.span.state import Earlier, SpanState
+from widemargin.span.levels import SpanFit, SpanSizes
 
 __all__ = [
     "STRATEGIES",
     "Basis",
     "CoreVectors",
-    "Earlier",
     "GivenVectors",
     "KMeansVectors",
     "LeverageVectors",
-    "Problems",
     "RandomVectors",
     "SpanFit",
+    "SpanOptions",
+    "SpanSizes",
     "SpanState",
     "Strategy",
     "Vectors",
     "as_strategy",
-    "span_fit",
+    "fit_span",
+    "solve_in_span",
+    "span_solver",
 ]

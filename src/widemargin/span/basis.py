@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from widemargin.kernels import Kernel
-from widemargin.kernels.finite import check_diagonal, check_finite
-from widemargin.rows.base import BlockRows, IndexArray
-from widemargin.threads import ordered_map
+from widemargin.kernels.kernel import check_diagonal
+from widemargin.problem import kernel_values
+from widemargin.rows import IndexArray, Rows
 
 Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors that may join a basis.
+    """Vectors that may join a basis: landmarks, as they are called in Nyström's method.
 
     Attributes
     ----------
@@ -81,11 +81,11 @@ class Basis:
         return cls(Vectors(nothing, np.empty(0, dtype=np.intp)), nothing, nothing)
 
     @classmethod
-    def of(cls, kernel: Kernel, vectors: Vectors, tolerance: float, rows: BlockRows) -> Basis:
+    def of(cls, kernel: Kernel, vectors: Vectors, tolerance: float, rows: Rows) -> Basis:
         """Return the basis of the span of `vectors`; see `extended`."""
         return cls.empty().extended(kernel, vectors, tolerance, rows)
 
-    def extended(self, kernel: Kernel, new: Vectors, tolerance: float, rows: BlockRows) -> Basis:
+    def extended(self, kernel: Kernel, new: Vectors, tolerance: float, rows: Rows) -> Basis:
         """Return the basis with those of `new` that lie outside its span.
 
         Parameters
@@ -97,7 +97,7 @@ class Basis:
         tolerance : float
             A vector joins if its squared distance from the span, relative to the largest k(z, z),
             exceeds this.
-        rows : BlockRows
+        rows : Rows
             The training rows, for vectors that are known by their numbers; and how many threads.
 
         Returns
@@ -138,6 +138,13 @@ class Basis:
         gram[old:, old:] = square[np.ix_(chosen, chosen)]
         return Basis(_joined(self.vectors, new[chosen]), gram, factor)
 
+    def metric(self, beta: Matrix) -> Matrix:
+        """Return K_z β of coefficients whose last row, the bias, stays as it is."""
+        metric = np.empty_like(beta)
+        np.matmul(self.gram, beta[:-1], out=metric[:-1])
+        metric[-1] = beta[-1]
+        return metric
+
     def whitened(self, products: Matrix) -> Matrix:
         """Return L⁻¹ b for the columns b: coordinates of the vectors with products b = k(Z, ·)."""
         whitened: Matrix = solve_triangular(self.factor, products, lower=True, check_finite=False)
@@ -160,19 +167,11 @@ def _joined(old: Vectors, new: Vectors) -> Vectors:
     return Vectors(np.concatenate([old.values, new.values]), index)
 
 
-def kernel_matrix(kernel: Kernel, rows: BlockRows, left: Vectors, right: Vectors) -> Matrix:
-    """Return k(left, right) in float64, a block of rows a thread."""
+def kernel_matrix(kernel: Kernel, rows: Rows, left: Vectors, right: Vectors) -> Matrix:
+    """Return k(left, right) in float64."""
     values = np.empty((len(left), len(right)))
     if not values.size:
         return values
-
-    def fill(where: slice) -> None:
-        block = left.values[where] if left.index is None else rows.block(left.index[where])
-        kernel.block(block, right.values, out=values[where])
-
-    spans = (slice(first, first + 512) for first in range(0, len(left), 512))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in ordered_map(fill, spans, rows.threads):
-            pass
-        check_finite(kernel, values)
-    return values
+    if left.index is None:
+        return np.asarray(kernel.checked_block(left.values, right.values, values))
+    return kernel_values(kernel, rows, right.values, values, left.index)

@@ -16,29 +16,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.linalg import cholesky_in_place, solve_cholesky
-from widemargin.rows.base import IndexArray
+from widemargin.problem import Problem
+from widemargin.rows import IndexArray
 from widemargin.span.basis import Basis
-from widemargin.span.problems import Problems, Scores
+from widemargin.span.losses import Scores, inside_margin
 from widemargin.span.values import KernelValues
-from widemargin.threads import ordered_map, scratch
+from widemargin.threads import cholesky_in_place, ordered_map, scratch, solve_cholesky
 
 Matrix = NDArray[np.float64]
 
 # Rows, in multiples of the vectors, that stand for all rows inside the margin: in the first matrix
-# after a change of rows or vectors, the next, and so on; for one sum, and for many. Far from the
-# optimum a rough matrix does as well, and near it one that lacks rare rows is of no use.
-_ROWS_OF_ONE, _ROWS_OF_MANY = (8, 16), (2, 4, 8, 16)
+# after a change of rows or vectors, the next, and so on. Far from the optimum a rough matrix does
+# as well, and near it one that lacks rare rows is of no use.
+_ROWS_OF_ONE_SUM = (8, 16)
+_ROWS_OF_MANY_SUMS = (2, 4, 8, 16)
 # But at least this many.
 _LEAST_ROWS = 2048
 # Rows whose products are added at a time.
 _CHUNK = 2048
 # Folds that are told apart at the most.
 _MOST_FOLDS = 16
-# Seconds for: a value read from memory for one or two products; one multiplication of a product
-# with a few columns; one of a matrix product or a factorisation in float64. Only their ratios
-# matter.
-_READ, _PRODUCT, _MATRIX = 0.4e-9, 0.02e-9, 0.02e-9
+# Seconds for a value that is read from memory for one or two products. Of these costs only the
+# ratios matter.
+_READ = 0.4e-9
+# Seconds for a multiplication of a product with a few columns.
+_PRODUCT = 0.02e-9
+# Seconds for one of a matrix product or a factorisation in float64.
+_MATRIX = 0.02e-9
 
 
 class Curvature:
@@ -52,7 +56,7 @@ class Curvature:
 
     Parameters
     ----------
-    problems : Problems
+    problem : Problem
         The problems.
     values : KernelValues
         Kernel values of their rows.
@@ -60,8 +64,8 @@ class Curvature:
         Bytes that factors may take.
     """
 
-    def __init__(self, problems: Problems, values: KernelValues, room: int) -> None:
-        self.problems = problems
+    def __init__(self, problem: Problem, values: KernelValues, room: int) -> None:
+        self.problem = problem
         self.values = values
         self.room = room
         self.forget()
@@ -78,14 +82,14 @@ class Curvature:
 
     def adopt(self, other: Curvature) -> None:
         """Step by the factors of another fit on the same rows and vectors, until they are stale."""
-        same = np.array_equal(other.problems.table, self.problems.table)
-        if same and np.array_equal(other.problems.C, self.problems.C):
+        same = np.array_equal(other.problem.table, self.problem.table)
+        if same and np.array_equal(other.problem.C, self.problem.C):
             self._factors, self._cost = dict(other._factors), other._cost
             self._formed, self.adopted = other._formed, True
 
-    def rearranged(self, problems: Problems) -> None:
+    def rearranged(self, problem: Problem) -> None:
         """Go on with rows in other places; the factors stay what they are."""
-        self.problems = problems
+        self.problem = problem
         self._last = np.empty(0, dtype=np.intp), np.empty((0, 0))
 
     def knows(self, live: IndexArray) -> NDArray[np.bool_]:
@@ -108,7 +112,7 @@ class Curvature:
         plan = self._plan(live, (basis.size + 1) ** 2, moved)
         self._factors, self.adopted = {}, False
         self._spent, self._cost = 0.0, 0.0
-        schedule = _ROWS_OF_ONE if len(plan.groups) == 1 else _ROWS_OF_MANY
+        schedule = _ROWS_OF_ONE_SUM if len(plan.groups) == 1 else _ROWS_OF_MANY_SUMS
         multiple = schedule[min(self._formed, len(schedule) - 1)]
         self._rows = max(_LEAST_ROWS, multiple * (basis.size + 1))
         self._formed += 1
@@ -123,7 +127,7 @@ class Curvature:
             return self._factorise(basis, group, self._sums(index, plan.folds, one_by_one), plan)
 
         tasks = list(zip(plan.groups, inside, strict=True))
-        threads = 1 if one_by_one else self.problems.threads
+        threads = 1 if one_by_one else self.problem.threads
         for (group, index), factors in zip(tasks, ordered_map(work, tasks, threads), strict=True):
             self._factors |= factors
             rows = min(len(index), self._rows) + len(group) * basis.size / 3
@@ -131,11 +135,11 @@ class Curvature:
 
     def _plan(self, live: IndexArray, size: int, moved: bool) -> _Plan:
         """Return which problems share what, so that factors of `size` values fit."""
-        problems = self.problems
+        problem = self.problem
         groups = self._groups(live, labels=moved)
-        folds = 1 < len(problems.counts) <= _MOST_FOLDS
+        folds = 1 < len(problem.counts) <= _MOST_FOLDS
         # Problems that differ in their folds only are one kind.
-        kinds = np.vstack([problems.table, problems.C[None]])[:, live]
+        kinds = np.vstack([problem.table, problem.C[None]])[:, live]
         n_kinds = len(np.unique(kinds, axis=1).T)
         n_factors = len(live) if folds else n_kinds
         for dtype in self._precisions(n_factors):
@@ -159,9 +163,9 @@ class Curvature:
 
     def _groups(self, live: IndexArray, labels: bool) -> list[IndexArray]:
         """Return the problems that share sums: the same power of ten of C, and labels if asked."""
-        kinds = np.floor(np.log10(self.problems.C[live]))[None]
+        kinds = np.floor(np.log10(self.problem.C[live]))[None]
         if labels:
-            kinds = np.vstack([kinds, self.problems.table[:, live]])
+            kinds = np.vstack([kinds, self.problem.table[:, live]])
         _, group = np.unique(kinds, axis=1, return_inverse=True)
         return [live[group.ravel() == g] for g in range(group.max() + 1)]
 
@@ -170,16 +174,16 @@ class Curvature:
 
         A row is judged by a problem that counts it, if there is one.
         """
-        C = self.problems.C[group]
+        C = self.problem.C[group]
         middle = group[np.sort(C)[len(C) // 2] == C]
-        rows = [self.problems.active(scores, int(p)) for p in middle[:2]]
+        rows = [inside_margin(self.problem, scores, int(p)) for p in middle[:2]]
         return rows[0] if len(rows) == 1 else np.union1d(rows[0], rows[1])
 
     def _factorise(
         self, basis: Basis, group: IndexArray, sums: list[Matrix], plan: _Plan
     ) -> dict[int, NDArray[Any]]:
         """Return the factors of a group's problems from the sums of the folds."""
-        C, counts = self.problems.C, self.problems.counts
+        C, counts = self.problem.C, self.problem.counts
         made: dict[tuple[float, ...], NDArray[Any]] = {}
         factors = {}
         for p in group:
@@ -210,18 +214,18 @@ class Curvature:
             # Scaled, for a gradient may leave the range of float32.
             answer[:, columns] = solve_cholesky(factor, right[:, columns] / scale) * scale
 
-        for _ in ordered_map(work, alike.values(), self.problems.threads):
+        for _ in ordered_map(work, alike.values(), self.problem.threads):
             pass
         return answer
 
     def _sums(self, index: IndexArray, by_fold: bool, alone: bool) -> list[Matrix]:
         """Return 2 Σ s (k_z, 1)(k_z, 1)ᵀ over rows (of each fold), estimated from the first."""
-        weight, fold = self.problems.weight, self.problems.fold
+        weight, fold = self.problem.weight, self.problem.fold
         used = index[: self._rows]
         scale = 2.0 * weight[index].sum() / max(weight[used].sum(), np.finfo(float).tiny)
-        threads = self.problems.threads if alone else 1
+        threads = self.problem.threads if alone else 1
         if by_fold:
-            folds = range(len(self.problems.counts))
+            folds = range(len(self.problem.counts))
             return [scale * self._products(used[fold[used] == f], threads) for f in folds]
         if alone:
             return [scale * self._changed(used, threads)]
@@ -247,7 +251,7 @@ class Curvature:
             features = scratch((len(some), size), np.float64)
             self.values.take(some, features[:, :-1])
             features[:, -1] = 1.0
-            features *= np.sqrt(self.problems.weight[some])[:, None]
+            features *= np.sqrt(self.problem.weight[some])[:, None]
             # NumPy sees a matrix and its own transpose, and does half the work.
             product: Matrix = features.T @ features
             return product

@@ -7,26 +7,27 @@ solved yet; problems share each product with the kernel values. The precondition
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.kernels import Kernel
-from widemargin.kernels.finite import check_finite
-from widemargin.rows.base import BlockRows, IndexArray
+from widemargin.kernels.kernel import check_finite
+from widemargin.problem import Problem
+from widemargin.qp.line_search import line_search
+from widemargin.rows import IndexArray
 from widemargin.span.basis import Basis
+from widemargin.span.constraints import Constraints
 from widemargin.span.curvature import Curvature
-from widemargin.span.lower_bound import LowerBound
-from widemargin.span.problems import Problems, Scores
-from widemargin.span.state import SpanState
-from widemargin.span.values import KernelValues, Values
+from widemargin.span.losses import LowerBound, Scores, Slopes, advance, along, columns_of
+from widemargin.span.values import KernelValues, Moments, Product
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
-# Relative accuracy of a step's length, and tries for it.
-_LENGTH_TOL, _TRIES = 1e-2, 20
+# Relative accuracy of a step's length.
+_LENGTH_TOL = 1e-2
+# Tries for it.
+_TRIES = 20
 # Rows, in multiples of the vectors, that are enough to judge a step's length.
 _JUDGES = 8
 # An objective that falls by less than this is at the end of its digits.
@@ -35,16 +36,66 @@ _DIGITS = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-14}
 _RISE = 2.0
 
 
+@dataclass(frozen=True)
+class SpanState:
+    """Where a fit stands.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (r + 1, n_problems)
+        Coefficients of the vectors, and the biases below them.
+    gradient : ndarray of shape (r + 1, n_problems)
+        Derivative of the objectives by `beta`.
+    newton : ndarray of shape (r + 1, n_problems) or None
+        The preconditioned gradient, where the matrix is at hand.
+    primal, dual : ndarray of shape (n_problems,)
+        Objectives and lower bounds, over the first `n_rows` rows.
+    n_rows : int
+        Rows that were looked at.
+    final : bool
+        No more vectors will follow.
+    shrunk : bool
+        The rows that were left out lie far outside every margin.
+    steps : int
+        Steps on these rows and vectors.
+    tired : int
+        Steps in a row that gained nothing.
+    rounding : float or None
+        What the precision of the kernel values may hide of primal − dual, once it is known.
+    full_dual : float or None
+        Lower bound on the optimum of the full problem; known at the end.
+    """
+
+    beta: Matrix
+    gradient: Matrix
+    newton: Matrix | None
+    primal: Vector
+    dual: Vector
+    n_rows: int
+    final: bool = False
+    shrunk: bool = False
+    steps: int = 0
+    tired: int = 0
+    rounding: float | None = None
+    full_dual: float | None = None
+
+    def decrement(self) -> Vector:
+        """Return Newton's estimates of how far the objectives are from their optima.
+
+        An estimate that rounding has made negative says nothing: it is infinite.
+        """
+        if self.newton is None:
+            return np.full(len(self.primal), np.inf)
+        decrement: Vector = 0.5 * (self.gradient * self.newton).sum(axis=0)
+        return np.where(decrement >= 0.0, decrement, np.inf)
+
+
 class Descent:
     """Scores of all rows in all problems, and the steps that lower the objectives.
 
     Parameters
     ----------
-    rows : BlockRows
-        The rows.
-    kernel : Kernel
-        Their kernel.
-    problems : Problems
+    problem : Problem
         What is to be fitted.
     dtype : dtype
         Precision of kernel values and scores.
@@ -62,9 +113,7 @@ class Descent:
 
     def __init__(
         self,
-        rows: BlockRows,
-        kernel: Kernel,
-        problems: Problems,
+        problem: Problem,
         *,
         dtype: DTypeLike,
         room: int,
@@ -73,23 +122,24 @@ class Descent:
         directions: NDArray[np.float64] | None = None,
         shared: Descent | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.problems = problems
+        self.problem = problem
         self.dtype = np.dtype(dtype)
         self.directions = directions
         self.bounds = bounds
         if shared is None:
-            self.values = KernelValues(rows, kernel, dtype, room, width, problems.n_problems)
+            self.values = KernelValues(
+                problem.rows, problem.kernel, dtype, room, width, problem.n_problems
+            )
             self.basis = Basis.empty()
         else:
             self.values, self.basis = shared.values, shared.basis
-        self.curvature = Curvature(problems, self.values, room // 2)
+        self.curvature = Curvature(problem, self.values, room // 2)
         if shared is not None:
             self.curvature.adopt(shared.curvature)
-        self.scores: Scores = np.zeros((problems.n, problems.n_problems), dtype=dtype)
+        self.scores: Scores = np.zeros((problem.n, problem.n_problems), dtype=dtype)
         # Whose scores they are; None in the middle of a step, which may be interrupted.
         self.scores_of: Matrix | None = None
-        self._forget_directions()
+        self._begin_constraints()
         self.forget_steps()
 
     def extend(self, basis: Basis) -> None:
@@ -97,30 +147,30 @@ class Descent:
         self.values.add(basis.vectors.values[self.basis.size :])
         self.basis = basis
         self.curvature.forget()
-        self._forget_directions()
+        self._begin_constraints()
         self.forget_steps()
 
-    def _forget_directions(self) -> None:
-        self._kept_normals: dict[int, Matrix] = {}
-        self._kept_tilted: dict[int, Matrix] = {}
-        self._kept_units: dict[int, Matrix] = {}
+    def _begin_constraints(self) -> None:
+        self.constraints: Constraints | None = None
+        if self.directions is not None:
+            self.constraints = Constraints(self.directions, self.basis, self.curvature)
 
     def forget_steps(self) -> None:
         """Begin anew with directions and bounds: what is minimised has changed."""
-        self.bound = LowerBound(self.problems, self.dtype) if self.bounds else None
+        self.bound = LowerBound(self.problem, self.dtype) if self.bounds else None
         self._conjugate: tuple[Matrix, Matrix, Matrix] | None = None
 
     def swap(self, left: IndexArray, right: IndexArray) -> None:
         """Let rows change places, in pairs."""
-        order = np.arange(self.problems.n)
+        order = np.arange(self.problem.n)
         order[left], order[right] = right, left
-        problems, whose = self.problems.in_order(order), self.scores_of
+        problem, whose = self.problem.subset(order), self.scores_of
         # An interrupt in the middle makes the scores no one's.
         self.scores_of = None
         self.scores[left], self.scores[right] = self.scores[right], self.scores[left]
         self.values.swap(left, right)
-        self.problems = problems
-        self.curvature.rearranged(problems)
+        self.problem = problem
+        self.curvature.rearranged(problem)
         self.scores_of = whose
         self.forget_steps()
 
@@ -133,7 +183,7 @@ class Descent:
         self.scores_of = beta
 
     def _multiply(self, beta: Matrix, out: Scores, first: int, stop: int) -> None:
-        for _ in self.values.scan(_Product(beta.astype(self.dtype), out), first, stop):
+        for _ in self.values.scan(Product(beta.astype(self.dtype), out), first, stop):
             pass
 
     def look(
@@ -151,7 +201,7 @@ class Descent:
         if self.scores_of is not beta:
             self.score(beta, 0, n_rows)
         if live is None:
-            live = np.arange(self.problems.n_problems)
+            live = np.arange(self.problem.n_problems)
         pull, sums = self._pull(n_rows, live, None)
         return self._state(beta, n_rows, live, before, pull, sums)
 
@@ -165,12 +215,15 @@ class Descent:
         sums: Vector,
     ) -> SpanState:
         """Return the state that follows from a pass over the rows."""
-        metric = self._metric(beta[:, live])
-        zero = np.zeros(self.problems.n_problems)
+        metric = self.basis.metric(beta[:, live])
+        zero = np.zeros(self.problem.n_problems)
         gradient = np.zeros_like(beta) if before is None else before.gradient.copy()
         primal = zero if before is None else before.primal.copy()
         dual = zero.copy() if before is None else before.dual.copy()
-        gradient[:, live] = self._tangential(metric - pull, live)
+        tangential = metric - pull
+        if self.constraints is not None:
+            self.constraints.take_from_gradient(tangential, live)
+        gradient[:, live] = tangential
         primal[live] = 0.5 * (beta[:, live] * metric).sum(axis=0) + sums[0]
         if self.bound is not None:
             whitened = self._whitened(pull, live)
@@ -179,13 +232,13 @@ class Descent:
         return SpanState(beta, gradient, newton, primal, dual, n_rows)
 
     def _pull(self, n_rows: int, live: IndexArray, change: Matrix | None) -> tuple[Matrix, Vector]:
-        """Return Σ_i A_i (k_z(x_i), 1), and the sums of `Problems.slopes`.
+        """Return Σ_i A_i (k_z(x_i), 1), and the sums of `slopes`.
 
         If coefficients are to change, scores are brought up to date in the same pass.
         """
         mixture = None if self.bound is None else self.bound.mixture
         moving = None if change is None else change.astype(self.dtype)
-        slopes = _Slopes(self.problems, self.scores, live, mixture, moving)
+        slopes = Slopes(self.problem, self.scores, live, mixture, moving)
         pull = np.zeros((self.basis.size + 1, len(live)))
         sums = np.zeros((4, len(live)))
         for partial, partial_sums in self.values.scan(slopes, 0, n_rows):
@@ -193,14 +246,14 @@ class Descent:
             sums += partial_sums
         pull[-1] = sums[1]
         # A look at the sums: one at every kernel value would cost a tenth of computing them.
-        check_finite(self.kernel, pull)
+        check_finite(self.problem.kernel, pull)
         return pull, sums
 
     def moments(self, beta: Matrix) -> Matrix:
         """Return Σ_i s_i k_z(x_i) f(x_i) over all rows for functions f = Σ β k(z, ·)."""
-        visit = _Moments(beta, self.problems.weight)
+        visit = Moments(beta, self.problem.weight)
         total = np.zeros_like(beta)
-        for partial in self.values.scan(visit, 0, self.problems.n):
+        for partial in self.values.scan(visit, 0, self.problem.n):
             total += partial
         return total
 
@@ -215,7 +268,8 @@ class Descent:
             state = self.estimated(state, live)
         assert state.newton is not None
         direction = self._direction(state.gradient, state.newton, live)[:, live]
-        direction = self._feasible(direction, live)
+        if self.constraints is not None:
+            self.constraints.make_feasible(direction, live)
         kept = min(state.n_rows, self.values.kept_rows)
         # Where values must be computed again, a pass is dear: the rows whose values are kept, a
         # random sample, say how far to go.
@@ -227,7 +281,7 @@ class Descent:
         beta[:, live] += length * direction
         self.scores_of = None
         if judges == state.n_rows:
-            self.problems.advance(scores, moved, live, length)
+            advance(self.problem, scores, moved, live, length)
             pull, sums = self._pull(state.n_rows, live, None)
         else:
             pull, sums = self._pull(state.n_rows, live, length * direction)
@@ -264,7 +318,8 @@ class Descent:
         """Return the state with Newton matrices formed at it."""
         scores = self.scores[: state.n_rows]
         self.curvature.form(self.basis, scores, live, bool(state.beta.any()))
-        self._kept_tilted = {}
+        if self.constraints is not None:
+            self.constraints.forget_curvature()
         self._conjugate = None
         return replace(state, newton=self._newton(state.gradient, live))
 
@@ -293,40 +348,24 @@ class Descent:
         `moved` are the scores of the directions on the first rows, which stand for all. The slope
         at the start is known exactly, from the gradient; rows only say how it changes from there.
         """
-        metric = self._metric(direction)
+        metric = self.basis.metric(direction)
         curve0 = (metric * direction).sum(axis=0)
         exact = (state.gradient[:, live] * direction).sum(axis=0)
-        weight = self.problems.weight
+        weight = self.problem.weight
         scale = weight[: state.n_rows].sum() / weight[: len(moved)].sum()
-        scores = self.problems.columns(self.scores[: len(moved)], live)
-        length = np.zeros(len(live))
-        low, high = np.zeros(len(live)), np.full(len(live), np.inf)
-        first = np.zeros(len(live))
-        for attempt in range(_TRIES):
-            loss_slope, curve = self.problems.along(scores, moved, live, length)
-            if not attempt:
-                first = loss_slope
-            slope = exact + scale * (loss_slope - first) + length * curve0
-            low = np.where(slope < 0, length, low)
-            high = np.where(slope > 0, np.minimum(high, length), high)
-            curve = np.maximum(scale * curve + curve0, np.finfo(float).tiny)
-            better = length - slope / curve
-            # Newton's root of one linear piece; a bisection where it leaves the bracket.
-            middle = np.where(np.isfinite(high), 0.5 * (low + high), 2.0 * length)
-            better = np.where((better > low) & (better < high), better, middle)
-            change, length = np.abs(better - length), better
-            if (change <= _LENGTH_TOL * np.abs(length)).all():
-                break
-        return length
+        scores = columns_of(self.problem, self.scores[: len(moved)], live)
+        first = along(self.problem, scores, moved, live, np.zeros(len(live)))
+
+        def look(length: Vector) -> tuple[Vector, Vector]:
+            loss_slope, curve = first
+            if length.any():
+                loss_slope, curve = along(self.problem, scores, moved, live, length)
+            slope = exact + scale * (loss_slope - first[0]) + length * curve0
+            return slope, scale * curve + curve0
+
+        return line_search(look, np.zeros(len(live)), tol=_LENGTH_TOL, max_tries=_TRIES)
 
     # Algebra in the span.
-
-    def _metric(self, beta: Matrix) -> Matrix:
-        """Return K_z β, and the bias as it is."""
-        metric = np.empty_like(beta)
-        np.matmul(self.basis.gram, beta[:-1], out=metric[:-1])
-        metric[-1] = beta[-1]
-        return metric
 
     def _newton(self, gradient: Matrix, live: IndexArray) -> Matrix | None:
         """Return the preconditioned gradients of the live problems, zero for the others.
@@ -338,114 +377,15 @@ class Descent:
             return None
         newton = np.zeros_like(gradient)
         newton[:, live] = self.curvature.solve(gradient[:, live], live)
-        if self.directions is not None:
-            for p in live:
-                normal, tilted = self._normals(int(p)), self._tilted(int(p))
-                newton[:, p] -= tilted @ np.linalg.solve(normal.T @ tilted, normal.T @ newton[:, p])
+        if self.constraints is not None:
+            self.constraints.make_newton_feasible(newton, live)
         return newton
-
-    # Directions that coefficients must be orthogonal to: what follows from them is kept, for it
-    # takes matrices as large as the span.
-
-    def _normals(self, problem: int) -> Matrix:
-        """Return K_z v of the directions v of a problem."""
-        if problem not in self._kept_normals:
-            assert self.directions is not None
-            coefficients = self.directions[problem].T
-            nothing = np.zeros(coefficients.shape[1])
-            self._kept_normals[problem] = self._metric(np.vstack([coefficients, nothing]))
-        return self._kept_normals[problem]
-
-    def _tilted(self, problem: int) -> Matrix:
-        """Return M⁻¹ K_z v, M being the Newton matrix."""
-        if problem not in self._kept_tilted:
-            normal = self._normals(problem)
-            columns = np.full(normal.shape[1], problem)
-            self._kept_tilted[problem] = self.curvature.solve(normal, columns)
-        return self._kept_tilted[problem]
-
-    def _tangential(self, gradient: Matrix, live: IndexArray) -> Matrix:
-        """Return gradients without the parts that no feasible step feels."""
-        if self.directions is not None:
-            for j, p in enumerate(live):
-                normal, v = self._normals(int(p)), self.directions[p].T
-                gradient[:, j] -= normal @ (v.T @ gradient[:-1, j])
-        return gradient
-
-    def _feasible(self, direction: Matrix, live: IndexArray) -> Matrix:
-        """Return steps without what rounding has left along the directions."""
-        if self.directions is not None:
-            for j, p in enumerate(live):
-                normal, v = self._normals(int(p)), self.directions[p].T
-                direction[:-1, j] -= v @ (normal.T @ direction[:, j])
-        return direction
-
-    def _units(self, problem: int) -> Matrix:
-        """Return the directions of a problem in an orthonormal basis."""
-        if problem not in self._kept_units:
-            self._kept_units[problem] = self.basis.whitened(self._normals(problem)[:-1])
-        return self._kept_units[problem]
 
     def _whitened(self, pull: Matrix, live: IndexArray) -> Matrix:
         """Return Σ α y φ_z(x) in an orthonormal basis, without its part along the directions."""
         whitened = np.empty_like(pull)
         whitened[:-1] = self.basis.whitened(pull[:-1])
         whitened[-1] = pull[-1]
-        if self.directions is not None:
-            for j, p in enumerate(live):
-                unit = self._units(int(p))
-                whitened[:-1, j] -= unit @ (unit.T @ whitened[:-1, j])
+        if self.constraints is not None:
+            self.constraints.take_from_whitened(whitened, live)
         return whitened
-
-
-@dataclass(frozen=True)
-class _Product:
-    """Visitor: scores of coefficients whose last row is the bias."""
-
-    beta: Values
-    out: Scores
-
-    def __call__(self, values: list[Values], where: slice) -> None:
-        into = self.out[where]
-        into[...] = self.beta[-1]
-        column = 0
-        for piece in values:
-            into += piece @ self.beta[column : column + piece.shape[1]]
-            column += piece.shape[1]
-
-
-@dataclass(frozen=True)
-class _Slopes:
-    """Visitor: Σ_i A_i k_z(x_i) and the sums of `Problems.slopes`."""
-
-    problems: Problems
-    scores: Scores
-    live: IndexArray
-    mixture: Scores | None
-    change: Values | None
-
-    def __call__(self, values: list[Values], where: slice) -> tuple[Any, Vector]:
-        if self.change is not None:
-            moved = np.empty((where.stop - where.start, len(self.live)), dtype=self.scores.dtype)
-            _Product(self.change, moved)(values, slice(0, len(moved)))
-            self.scores[where.start : where.stop, self.live] += moved
-        A, sums = self.problems.slopes(self.scores, where, self.live, self.mixture)
-        return np.concatenate([piece.T @ A for piece in values]), sums
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Visitor: Σ_i s_i k_z(x_i) f(x_i) of a block, for functions without a bias."""
-
-    beta: Matrix
-    weight: Vector
-
-    def __call__(self, values: list[Values], where: slice) -> Any:
-        # In float64, for a sum over all rows is what others must be orthogonal to.
-        weighted = np.zeros((where.stop - where.start, self.beta.shape[1]))
-        column = 0
-        for piece in values:
-            weighted += piece @ self.beta[column : column + piece.shape[1]]
-            column += piece.shape[1]
-        weighted *= self.weight[where, None]
-        return np.concatenate([piece.T @ weighted for piece in values])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.kernels import Kernel
-from widemargin.rows.base import BlockRows, IndexArray
+from widemargin.rows import IndexArray, Rows
 from widemargin.threads import ordered_map, scratch
 
 Answer = TypeVar("Answer")
@@ -24,8 +24,10 @@ Values = NDArray[np.floating[Any]]
 
 # Rows of a block at the most: with few vectors, smaller blocks are not worth a thread's while.
 _MOST_ROWS = 4096
-# A block takes this much for products with many columns, four times as much with fewer.
-_BLOCK_BYTES, _MANY_COLUMNS = 8_000_000, 4
+# Bytes of a block for products with many columns; four times as much with fewer.
+_BLOCK_BYTES = 8_000_000
+# Columns that are many.
+_MANY_COLUMNS = 4
 
 
 @dataclass
@@ -42,7 +44,7 @@ class KernelValues:
 
     Parameters
     ----------
-    rows : BlockRows
+    rows : Rows
         X.
     kernel : Kernel
         k.
@@ -58,7 +60,7 @@ class KernelValues:
 
     def __init__(
         self,
-        rows: BlockRows,
+        rows: Rows,
         kernel: Kernel,
         dtype: DTypeLike,
         room: int,
@@ -71,7 +73,7 @@ class KernelValues:
         # Where little is done with each value, larger blocks save more than the cache would.
         most = _BLOCK_BYTES if columns >= _MANY_COLUMNS else 4 * _BLOCK_BYTES
         block = min(rows.memory // 16, most)
-        self.step = max(16, min(_MOST_ROWS, block // (self.dtype.itemsize * width)))
+        self.step = max(16, min(_MOST_ROWS, block // (self.dtype.itemsize * max(1, width))))
         self.room = room
         self.n_kernel = 0
         self.n_passes = 0
@@ -206,3 +208,39 @@ def _gather(values: Values, index: IndexArray, out: NDArray[np.float64]) -> None
     """Copy rows a few at a time, so that no second array of the size of `out` is made."""
     for begin in range(0, len(index), 64):
         out[begin : begin + 64] = values[index[begin : begin + 64]]
+
+
+@dataclass(frozen=True)
+class Product:
+    """Visitor: scores of coefficients whose last row is the bias."""
+
+    beta: Values
+    out: Values
+
+    def __call__(self, values: list[Values], where: slice) -> None:
+        """Write the products of a block."""
+        into = self.out[where]
+        into[...] = self.beta[-1]
+        column = 0
+        for piece in values:
+            into += piece @ self.beta[column : column + piece.shape[1]]
+            column += piece.shape[1]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Visitor: Σ_i s_i k_z(x_i) f(x_i) of a block, for functions without a bias."""
+
+    beta: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    def __call__(self, values: list[Values], where: slice) -> Any:
+        """Return the sums over a block."""
+        # In float64, for a sum over all rows is what others must be orthogonal to.
+        weighted = np.zeros((where.stop - where.start, self.beta.shape[1]))
+        column = 0
+        for piece in values:
+            weighted += piece @ self.beta[column : column + piece.shape[1]]
+            column += piece.shape[1]
+        weighted *= self.weight[where, None]
+        return np.concatenate([piece.T @ weighted for piece in values])

@@ -1,15 +1,17 @@
 """Sparse machines: few vectors, placed where they serve the machine best.
 
 ``marginal`` is the one notion: W(Z), the optimum of a machine in the span of the vectors Z, with
-its gradient. ``hinge``, ``squared_hinge``, ``fisher`` and ``one_class`` are its instances,
-``search`` moves the vectors downhill, ``growth`` lets more of them join. ``reduced_set`` compresses
-a machine that is there already, ``reduced_svm`` takes random rows.
+its gradient. ``hinge_marginal``, ``squared_hinge_marginal`` and ``fisher_marginal`` are its
+instances, ``vector_search`` moves the vectors downhill, ``placement`` says how many there are and
+where they start (``reduced_start``), and ``growing`` lets more of them join. ``reduced_set``
+compresses a machine that is there already (``trained``, ``pre_image``), ``reduced_svm`` takes
+random rows.
 """
 
-from widemargin.sparse.fisher_classifier import SparseFisherClassifier
-from widemargin.sparse.margin import SparseMarginClassifier
 from widemargin.sparse.reduced_set import ReducedSetClassifier
 from widemargin.sparse.reduced_svm import ReducedSVMClassifier
+from widemargin.sparse.sparse_fisher import SparseFisherClassifier
+from widemargin.sparse.sparse_margin import SparseMarginClassifier
 
 __all__ = [
     "ReducedSVMClassifier",

@@ -37,13 +37,16 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, solve_triangular
 
 from widemargin.kernels import RBF, Kernel
-from widemargin.kernels.operands import dense_if_cheap, weighted_rows
-from widemargin.rows.base import IndexArray, Rows
+from widemargin.kernels.kernel import dense_if_cheap, weighted_rows
+from widemargin.qp.newton import DenseFeatures, Features
+from widemargin.rows import IndexArray, Rows, rows_per_block
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 RIDGE = 1e-8
+# Share of the memory budget for the features of all rows; those that do not fit are made again.
+_FEATURES_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,20 +95,48 @@ class Whitened:
 
     Attributes
     ----------
-    features : ndarray of shape (n, t + more)
-        φ_z(x), and columns of the caller's.
+    features : Features
+        φ_z(x), and a 1 behind it where that was asked for.
     root : ndarray of shape (t, t)
         T: coefficients are β = T v.
     factor : ndarray of shape (t, t)
         L: v = Lᵀβ.
     """
 
-    features: Matrix
+    features: Features
     root: Matrix
     factor: Matrix
 
 
-class Span:
+class _Computed(Features):
+    """φ_z of rows that is computed when it is needed, for there is no room to keep it."""
+
+    def __init__(self, rows: Rows, kernel: Kernel, Z: Matrix, root: Matrix, with_one: bool) -> None:
+        t = len(Z)
+        self.rows, self.visit, self.with_one = rows, _Features(kernel, Z, root), with_one
+        self.shape, self.threads = (rows.shape[0], t + with_one), rows.threads
+        self.chunk = rows_per_block(rows.memory, 3 * 8 * t, 4096)
+
+    def block(self, where: slice | IndexArray) -> Matrix:
+        """Return the features of some rows."""
+        features = self.visit(self.rows.block(where), slice(0))
+        return np.column_stack([features, np.ones(len(features))]) if self.with_one else features
+
+
+def features_of(rows: Rows, kernel: Kernel, Z: Matrix, root: Matrix, with_one: bool) -> Features:
+    """Return Tᵀψ_z of all rows, T being `root`: kept where there is room, else made when needed."""
+    n, t = rows.shape[0], len(Z)
+    if 8 * n * (t + 1) > _FEATURES_SHARE * rows.memory:
+        return _Computed(rows, kernel, Z, root, with_one)
+    features = np.ones((n, t + with_one))
+    done = 0
+    for part in rows.scan(_Features(kernel, Z, root), width=2 * t):
+        features[done : done + len(part), :t] = part
+        done += len(part)
+    return DenseFeatures(features, rows.threads)
+
+
+class VectorSpan:
     """The rows as the span of vectors sees them: what all marginal functions share.
 
     Parameters
@@ -136,8 +167,8 @@ class Span:
         self.kernel = kernel
         self.n_kernel = 0
 
-    def whitened(self, Z: Matrix, more: int = 0) -> Whitened:
-        """Return φ_z of all rows in float64, with room for `more` columns behind.
+    def whitened(self, Z: Matrix, *, with_one: bool = False) -> Whitened:
+        """Return φ_z of all rows in float64, with a 1 behind it for a bias if asked.
 
         Raises
         ------
@@ -146,16 +177,9 @@ class Span:
         """
         t = len(Z)
         factor = self._factor(Z)
-        root = solve_triangular(factor, np.eye(t), lower=True).T
-        n = self.rows.shape[0]
-        features = np.empty((n, t + more))
-        done = 0
-        visit = _Features(self.kernel, Z, np.ascontiguousarray(root))
-        for part in self.rows.scan(visit, width=2 * t):
-            features[done : done + len(part), :t] = part
-            done += len(part)
-        self.n_kernel += n * t + t * t
-        return Whitened(features, root, factor)
+        root = np.ascontiguousarray(solve_triangular(factor, np.eye(t), lower=True).T)
+        self.n_kernel += self.rows.shape[0] * t + t * t
+        return Whitened(features_of(self.rows, self.kernel, Z, root, with_one), root, factor)
 
     def gradient(
         self,
@@ -185,10 +209,10 @@ class Span:
         # The ridge is a multiple of the mean diagonal, which moves with the vectors too.
         inner[np.diag_indices(t)] += RIDGE / t * float(np.trace(inner))
         total: Matrix = quadratic * self.kernel.gradient(Z, Z, inner)
-        some = np.flatnonzero(pull.any(axis=1))
+        felt = np.flatnonzero(pull.any(axis=1))
         active: IndexArray | None = None
-        if len(some) < len(pull):
-            active, pull = some, pull[some]
+        if len(felt) < len(pull):
+            active, pull = felt, pull[felt]
         visit: _Pull | _GaussianPull = _Pull(self.kernel, Z, beta, pull)
         if space is not None and type(self.kernel) is RBF:
             visit = _GaussianPull(self.kernel.gamma, Z, beta, pull, active, space)
@@ -230,15 +254,14 @@ def started(start: Marginal | None, t: int, n_problems: int) -> tuple[Matrix, Ve
 
 @dataclass(frozen=True)
 class _Features:
-    """Visitor: φ_z of a block."""
+    """Visitor: Tᵀψ_z of a block."""
 
     kernel: Kernel
     Z: Matrix
     root: Matrix
 
     def __call__(self, block: Any, where: slice) -> Matrix:
-        values = np.empty((block.shape[0], len(self.Z)))
-        self.kernel.block(block, self.Z, out=values)
+        values = self.kernel.block(block, self.Z, out=np.empty((block.shape[0], len(self.Z))))
         features: Matrix = values @ self.root
         return features
 
@@ -274,12 +297,12 @@ class _GaussianPull:
     def __call__(self, block: Any, where: slice) -> Matrix:
         t = len(self.Z)
         index = where if self.active is None else self.active[where]
-        weight = self.space.features[index, :t] @ self.space.factor.T
+        weight = self.space.features.block(index)[:, :t] @ self.space.factor.T
         weight *= self.pull[where] @ self.beta.T
         X, Z = dense_if_cheap(block), self.Z
         if not sparse.issparse(X):
             # Rows far from the origin would cancel.
             centre = Z.mean(axis=0)
             X, Z = X - centre, Z - centre
-        total = weighted_rows(np, weight, X) - weight.sum(axis=0)[:, None] * Z
+        total = weighted_rows(weight, X) - weight.sum(axis=0)[:, None] * Z
         return np.asarray(2.0 * self.gamma * total, dtype=np.float64)

@@ -37,8 +37,8 @@ from scipy.linalg import solve_triangular
 
 from widemargin.kernels import RBF, Kernel
 from widemargin.rows import as_rows
-from widemargin.sparse.marginal import Marginal, Matrix, Span, Vector
-from widemargin.sparse.search import minimise
+from widemargin.sparse.marginal import Marginal, Matrix, Vector, VectorSpan
+from widemargin.sparse.vector_search import minimise
 
 # Steps shorter than this share of the kernel's width end the fixed-point iteration.
 _TOL = 1e-9
@@ -53,7 +53,7 @@ _CHUNK, _MEMORY = 1024, 1 << 28
 
 
 @dataclass(frozen=True)
-class Expansion:
+class Combination:
     """A point Σ_i a_i φ(x_i) of the feature space.
 
     Attributes
@@ -107,12 +107,12 @@ class Reduced:
     n_iter: int
 
 
-def pre_image(target: Expansion, starts: Matrix, max_iter: int = 100) -> tuple[Vector, int]:
+def pre_image(target: Combination, starts: Matrix, max_iter: int = 100) -> tuple[Vector, int]:
     """Return z of the largest ⟨target, φ(z)⟩² / k(z, z) that is found, and the steps it took.
 
     Parameters
     ----------
-    target : Expansion
+    target : Combination
         The point to come near to.
     starts : ndarray of shape (s, d)
         Where to start. The answer is as good as the best of them at least.
@@ -130,7 +130,7 @@ def pre_image(target: Expansion, starts: Matrix, max_iter: int = 100) -> tuple[V
     return z, n_iter + sum(steps for *_, steps in found)
 
 
-def _fixed_points(target: Expansion, starts: Matrix, max_iter: int) -> tuple[Matrix, int]:
+def _fixed_points(target: Combination, starts: Matrix, max_iter: int) -> tuple[Matrix, int]:
     """Return where the fixed-point iteration goes to from each start, with the steps."""
     Z, X = starts.copy(), target.vectors
     width = 1.0 / np.sqrt(target.kernel.gamma)  # type: ignore[attr-defined]
@@ -164,7 +164,7 @@ def _fixed_points(target: Expansion, starts: Matrix, max_iter: int) -> tuple[Mat
     return Z, n_iter
 
 
-def _ascended(target: Expansion, start: Vector, max_iter: int) -> tuple[float, Vector, int]:
+def _ascended(target: Combination, start: Vector, max_iter: int) -> tuple[float, Vector, int]:
     """Return the best value and vector that L-BFGS sees, with its steps."""
     kernel, X = target.kernel, target.vectors
     one = np.ones((1, 1))
@@ -203,7 +203,7 @@ def _ascended(target: Expansion, start: Vector, max_iter: int) -> tuple[float, V
 
 
 def reduced(
-    machine: Expansion,
+    machine: Combination,
     count: int,
     rng: np.random.Generator,
     *,
@@ -215,7 +215,7 @@ def reduced(
 
     Parameters
     ----------
-    machine : Expansion
+    machine : Combination
         w. If it has no more than `count` vectors, it is returned as it is.
     count : int
         Vectors at the most; fewer if w is reproduced to rounding by fewer.
@@ -255,7 +255,7 @@ def reduced(
     while t < count:
         best = X[[int(((onto - across[:, :t] @ beta) ** 2 / diagonal).argmax())]]
         starts = np.concatenate([best, X[rng.integers(m, size=n_restarts - 1)]])
-        residual = Expansion(kernel, np.concatenate([X, Z[:t]]), np.concatenate([a, -beta]))
+        residual = Combination(kernel, np.concatenate([X, Z[:t]]), np.concatenate([a, -beta]))
         z, steps = pre_image(residual, starts, max_iter)
         n_iter += steps
         for Z[t] in (z, best[0]):
@@ -290,14 +290,14 @@ class Distance:
 
     Parameters
     ----------
-    machine : Expansion
+    machine : Combination
         w.
     square : float
         ‖w‖².
     """
 
-    def __init__(self, machine: Expansion, square: float) -> None:
-        self.span = Span(as_rows(machine.vectors, memory=_MEMORY, threads=1), machine.kernel)
+    def __init__(self, machine: Combination, square: float) -> None:
+        self.span = VectorSpan(as_rows(machine.vectors, memory=_MEMORY, threads=1), machine.kernel)
         self.coef = machine.coef
         self.square = square
 
@@ -309,14 +309,14 @@ class Distance:
     def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
         """Return the value and the gradient at Z. There is nothing to start from."""
         space = self.span.whitened(Z)
-        along = self.coef @ space.features
+        along = space.features.sums(self.coef[None])[0]
         beta = (space.root @ along)[:, None]
         value = 0.5 * max(0.0, self.square - float(along @ along))
         gradient = self.span.gradient(Z, beta, self.coef[:, None])
         return Marginal(value, gradient, beta, np.zeros(1), value)
 
 
-def _refined(machine: Expansion, square: float, greedy: Reduced, max_iter: int) -> Reduced:
+def _refined(machine: Combination, square: float, greedy: Reduced, max_iter: int) -> Reduced:
     """Return the machine after all vectors have moved, if that made it nearer."""
     spread = np.sqrt(machine.vectors.var(axis=0).mean())
     function = Distance(machine, square)

@@ -23,13 +23,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from widemargin.classifier import winners
+from widemargin.base import parameters as check
+from widemargin.base.parameters import check_parameters, keyword, parameters, positional
+from widemargin.expansion import Expansion
 from widemargin.kernels import make_kernel
-from widemargin.machines import Machines
-from widemargin.parameters import check_choice, check_count
+from widemargin.problem import winners
 from widemargin.rows import Distinct, as_rows, distinct_rows, parse_memory
 from widemargin.sparse import trained
-from widemargin.sparse.pre_image import Expansion, Reduced, reduced
+from widemargin.sparse.pre_image import Combination, Reduced, reduced
 from widemargin.sparse.trained import Trained
 from widemargin.threads import n_threads, ordered_map, single_threaded_blas
 
@@ -42,6 +43,7 @@ _CHECKS: dict[str, Any] = {
 }
 
 
+@parameters
 class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
     """A trained kernel SVM, compressed to few vectors.
 
@@ -132,28 +134,15 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
     ((5, 30), True)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_vectors: float = 0.1,
-        *,
-        method: str = "rs",
-        n_restarts: int = 10,
-        refine: bool = True,
-        max_iter: int = 100,
-        memory: int | str = "1GB",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_vectors = n_vectors
-        self.method = method
-        self.n_restarts = n_restarts
-        self.refine = refine
-        self.max_iter = max_iter
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Any = positional(None)
+    n_vectors: float = positional(0.1, check.vectors_or_share)
+    method: str = keyword("rs", check.choice("rs", "mrs"))
+    n_restarts: int = keyword(10, check.count)
+    refine: bool = keyword(True)
+    max_iter: int = keyword(100, check.count)
+    memory: int | str = keyword("1GB")
+    n_jobs: int | None = keyword(None)
+    random_state: Any = keyword(None)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
@@ -178,7 +167,8 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted classifier.
         """
-        self._check_parameters()
+        check_parameters(self)
+        parse_memory(self.memory)
         given = SVC() if self.estimator is None else self.estimator
         if isinstance(given, FrozenEstimator):
             given = given.estimator
@@ -248,13 +238,6 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
 
     # The steps of `fit`.
 
-    def _check_parameters(self) -> None:
-        check_choice("method", self.method, ("rs", "mrs"))
-        trained.check_share(self.n_vectors)
-        check_count("n_restarts", self.n_restarts)
-        check_count("max_iter", self.max_iter)
-        parse_memory(self.memory)
-
     def _reduce(self, estimator: Any, distinct: Distinct | None, threads: int) -> None:
         """Compress the machines of a fitted estimator, and set the attributes."""
         # The one that cross-validation chose.
@@ -294,14 +277,14 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _reduced(self, svm: Trained, p: int, rng: np.random.Generator) -> Reduced:
         """Return one machine with few vectors."""
-        own = np.flatnonzero(svm.coef[:, p])
-        if not len(own):
-            own = np.arange(1)
+        used = np.flatnonzero(svm.coef[:, p])
+        if not len(used):
+            used = np.arange(1)
         count = self.n_vectors
         if not isinstance(count, Integral):
-            count = max(1, round(float(count) * len(own)))
+            count = max(1, round(float(count) * len(used)))
         return reduced(
-            Expansion(svm.kernel, svm.vectors[own], svm.coef[own, p]),
+            Combination(svm.kernel, svm.vectors[used], svm.coef[used, p]),
             int(count),
             rng,
             n_restarts=self.n_restarts,
@@ -315,16 +298,15 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
         """Return the values of all machines."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **_CHECKS)
-        rows = as_rows(X, memory=parse_memory(self.memory), threads=n_threads(self.n_jobs))
         kernel = make_kernel(
             self.kernel_, gamma=self.gamma_, degree=self.degree_, coef0=self.coef0_
         )
-        vectors, coef = self.expansion_vectors_, np.ascontiguousarray(self.coef_.T)
-        machines = Machines(
-            kernel, vectors, coef, self.intercept_, np.float64, rows.vectors_at_a_time
-        )
+        coef = np.ascontiguousarray(self.coef_.T)
+        machines = Expansion(kernel, self.expansion_vectors_, coef, self.intercept_)
+        threads = n_threads(self.n_jobs)
         with single_threaded_blas():
-            return np.concatenate(list(rows.scan(machines, width=machines.width)))
+            rows = as_rows(X, memory=parse_memory(self.memory), threads=threads)
+            return machines.values(rows)
 
     def _scores(self, values: Matrix) -> Matrix:
         """Return what machines say of classes."""

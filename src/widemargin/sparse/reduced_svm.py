@@ -10,46 +10,49 @@ has ½‖w‖² = ½βᵀK_zβ. The modified one has the latter, and is the pape
 
     min over β, b of  ½ βᵀK_zβ + C Σ_i s_i max(0, 1 − y_i (ψ_z(x_i)ᵀβ + b)).
 
-How: the L2-SVM with the linear kernel has K_z = I for the unit vectors, so the first problem is
-`SquaredHinge` on the rows ψ_z(x) with unit vectors, and the second is `Hinge`.
+How: the first problem has ψ_z(x) for features where the SVM has whitened ones, and is
+solved as `SquaredHinge` is, on the rows ψ_z(x) themselves; the second is `Hinge`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from widemargin.balls import Points
-from widemargin.deadline import Deadline
-from widemargin.kernels import Kernel, Linear
-from widemargin.kernels.finite import check_finite
-from widemargin.parameters import check_choice, check_number, check_positive
-from widemargin.progress import Report
-from widemargin.rows import as_rows
-from widemargin.rows.base import IndexArray
-from widemargin.span import RandomVectors
-from widemargin.sparse import trained
-from widemargin.sparse.classifier import SparseClassifier
-from widemargin.sparse.hinge import Hinge
-from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix
-from widemargin.sparse.search import Found, minimise
-from widemargin.sparse.squared_hinge import SquaredHinge
-
-# Bytes for blocks of ψ, which is in memory anyway.
-_MEMORY = 1 << 28
+from widemargin.base import parameters as check
+from widemargin.base.classifier import KernelClassifier
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.expansion import Earlier, Fitted
+from widemargin.loop import Deadline, Resources
+from widemargin.problem import Problem
+from widemargin.sparse.hinge_marginal import Hinge
+from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, features_of
+from widemargin.sparse.placement import SparseOptions, fit_sparse
+from widemargin.sparse.sparse_margin import keep_sparse
+from widemargin.sparse.squared_hinge_marginal import solve_squared_hinge
+from widemargin.sparse.vector_search import Found
 
 
-class ReducedSVMClassifier(SparseClassifier):
+def _kept(name: str, kernel: Any) -> None:
+    if isinstance(kernel, str) and kernel == "precomputed":
+        raise ValueError(
+            f"{name}='precomputed' has no vectors that could be kept; give the rows and a kernel "
+            "such as 'rbf'."
+        )
+
+
+@parameters
+class ReducedSVMClassifier(KernelClassifier):
     """Kernel SVM with a few random rows as vectors.
 
     Parameters
     ----------
     n_vectors : int or float, default=0.1
         Vectors of each problem (of all together with `share_vectors`): a number, or a share of the
-        support vectors of the exact SVM, which is fitted first to count them. No row is taken
-        twice, so that there may be fewer.
+        support vectors of the exact SVM, which is fitted first to count them (to a sample of the
+        rows, where they are more than 10,000). No row is taken twice, so that there may be fewer.
     method : {"rsvm", "mrsvm"}, default="rsvm"
         "rsvm" is the linear SVM on the kernel values of the vectors, with squared hinge and
         regularised bias [1]_. "mrsvm" is the SVM with hinge loss and a free bias in the span of the
@@ -68,8 +71,10 @@ class ReducedSVMClassifier(SparseClassifier):
         Passed to a callable kernel.
     share_vectors : bool, default=False
         Whether all classes share one set of vectors: one block of kernel values serves them all.
+    max_time : float, default=None
+        Seconds at the most.
     memory : int or str, default="1GB"
-        Budget for kernel values, beside the data and its values with the vectors.
+        Budget for kernel values, beside the data. Values that do not fit are computed again.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
     n_jobs : int, default=None
@@ -126,105 +131,47 @@ class ReducedSVMClassifier(SparseClassifier):
     ((20, 30), True)
     """
 
-    grow = None
-    # Nothing is iterated that a user could stop.
-    max_time = None
+    n_vectors: float = positional(0.1, check.vectors_or_share)
+    C: float = keyword(1.0, check.positive)
+    method: str = keyword("rsvm", check.choice("rsvm", "mrsvm"))
+    kernel: Any = keyword("rbf", _kept)
+    share_vectors: bool = keyword(False)
 
-    def __init__(
-        self,
-        n_vectors: float = 0.1,
-        *,
-        method: str = "rsvm",
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        share_vectors: bool = False,
-        memory: int | str = "1GB",
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_vectors = n_vectors
-        self.method = method
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.share_vectors = share_vectors
-        self.memory = memory
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        check_choice("method", self.method, ("rsvm", "mrsvm"))
-        if self._precomputed():
-            raise ValueError(
-                "kernel='precomputed' has no vectors that could be kept; give the rows and a "
-                "kernel such as 'rbf'."
-            )
-        trained.check_share(self.n_vectors)
-        check_positive("C", self.C)
-        self._check_kernel()
-        if not isinstance(self.verbose, bool):
-            check_number("verbose", self.verbose)
-
-    def _check_gradient(self, points: Points) -> None:
-        if self.method == "mrsvm" and not points.kernel.differentiable:
+    def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
+        if self.method == "mrsvm" and not problem.kernel.differentiable:
             raise ValueError(
                 f"method='mrsvm' needs a kernel with a gradient, which kernel={self.kernel!r} has "
                 "not; use method='rsvm', or a kernel such as 'rbf'."
             )
-
-    def _placed(
-        self,
-        points: Points,
-        threads: int,
-        rng: np.random.Generator,
-        deadline: Deadline,
-        report: Report,
-        enough: bool,
-    ) -> list[Found]:
-        """Return the vectors as they were drawn."""
-        function = self._function(points, None, threads)
-        found = minimise(function, self._start(points, rng), max_iter=0, report=report)
-        stopped = "vectors are not moved"
-        certificate = replace(found.certificate, n_iter=1, n_passes=1, stopped=stopped)
-        return [replace(found, certificate=certificate, converged=True)]
-
-    def _start(self, points: Points, rng: np.random.Generator) -> Matrix:
-        """Return random rows, no two of them equal."""
-        count = self._count(points)
-        choice = RandomVectors().begin(points.rows, points.kernel, points.weight, rng)
-        vectors = np.empty((0, points.rows.shape[1]))
-        while len(vectors) < count and not choice.exhausted:
-            more = choice.draw(count - len(vectors), None).values
-            vectors = np.concatenate([vectors, more.astype(np.float64)])
-            # Points are different pairs of rows and labels, so that rows may still be equal.
-            _, first = np.unique(vectors, axis=0, return_index=True)
-            vectors = vectors[np.sort(first)]
-        return vectors
-
-    def _function(self, points: Points, rows: IndexArray | None, threads: int) -> MarginalFunction:
-        """Return the best machine for given vectors, always of all rows."""
-        if self.method == "rsvm":
-            return Simplified(points, threads)
-        return Hinge(
-            points.rows,
-            points.kernel,
-            points.code,
-            points.table,
-            points.weight,
-            points.C,
-            threads,
+        options = SparseOptions(
+            **vars(resources),
+            n_vectors=self.n_vectors,
+            init="distinct",
+            move=False,
+            share_vectors=self.share_vectors,
         )
+        return fit_sparse(problem, _Reduced(self.method), options)
+
+    def _keep(self, problem: Problem, fitted: Fitted) -> None:
+        super()._keep(problem, fitted)
+        keep_sparse(self, fitted)
+
+
+@dataclass(frozen=True)
+class _Reduced:
+    """The machine for given vectors."""
+
+    method: str
+
+    def function(self, problem: Problem, deadline: Deadline) -> MarginalFunction:
+        """Return the best machine for given vectors."""
+        if self.method == "rsvm":
+            return Simplified(problem, deadline)
+        return Hinge(problem, deadline)
+
+    def machine(self, problem: Problem, found: Found, deadline: Deadline) -> Marginal:
+        """Return the machine on the vectors."""
+        return found.marginal
 
 
 class Simplified:
@@ -232,44 +179,28 @@ class Simplified:
 
     Parameters
     ----------
-    points : Points
+    problem : Problem
         Rows with labels and weights, and the kernel.
-    threads : int, default=1
-        Threads; BLAS is expected to use one.
+    deadline : Deadline, default=None
+        When to leave it at the steps that are done.
     """
 
-    def __init__(self, points: Points, threads: int = 1) -> None:
-        self.points = points
-        self.threads = threads
+    def __init__(self, problem: Problem, deadline: Deadline | None = None) -> None:
+        self.problem = problem
+        self.deadline = deadline
         self.n_kernel = 0
 
     def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
         """Return the least objective and the machines at Z; the gradient is left at zero."""
-        points = self.points
-        values = np.concatenate(list(points.rows.scan(_Values(points.kernel, Z), width=len(Z))))
-        self.n_kernel += values.size
-        machine = SquaredHinge(
-            as_rows(values, memory=_MEMORY, threads=self.threads),
-            Linear(),
-            points.code,
-            points.table,
-            points.weight,
-            points.C,
-            self.threads,
-        )
-        return replace(machine(np.eye(len(Z))), gradient=np.zeros_like(Z))
-
-
-@dataclass(frozen=True)
-class _Values:
-    """Visitor: ψ_z of a block."""
-
-    kernel: Kernel
-    Z: Matrix
-
-    def __call__(self, block: Any, where: slice) -> Matrix:
-        values = np.empty((block.shape[0], len(self.Z)))
+        problem, t = self.problem, len(Z)
         with np.errstate(over="ignore", invalid="ignore"):
-            self.kernel.block(block, self.Z, out=values)
-            check_finite(self.kernel, values)
-        return values
+            features = features_of(problem.rows, problem.kernel, Z, np.eye(t), True)
+            self.n_kernel += problem.n * t
+            v, _, value, dual = solve_squared_hinge(problem, features, None, self.deadline)
+        if not np.isfinite(v).all():
+            raise ValueError(
+                f"kernel={problem.kernel.name!r} gives infinite or undefined values on this data: "
+                "scale X (for example with StandardScaler) or use smaller kernel parameters."
+            )
+        beta = np.ascontiguousarray(v[:, :t].T)
+        return Marginal(value, np.zeros_like(Z), beta, v[:, t], dual)

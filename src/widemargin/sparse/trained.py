@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,12 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.kernels import Kernel, make_kernel
-from widemargin.kernels.bandwidth import resolve_gamma
-from widemargin.labelled import encoded, one_vs_rest
-from widemargin.parameters import check_count, check_number
+from widemargin.kernels import Kernel, make_kernel, resolve_gamma
+from widemargin.problem import Problem, encoded, one_vs_rest
 from widemargin.rows import Distinct, weighted_moments
-from widemargin.sparse.hinge import Hinge
+from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import Marginal, Matrix, Vector
-from widemargin.sparse.squared_hinge import SquaredHinge
+from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 from widemargin.threads import ordered_map
 
 _SKLEARN = (SVC, NuSVC)
@@ -66,17 +63,6 @@ class Trained:
     pairwise: bool
 
 
-def check_share(n_vectors: Any) -> None:
-    """Raise unless `n_vectors` is a number of vectors, or a share of an SVM's support vectors."""
-    if isinstance(n_vectors, Integral) and not isinstance(n_vectors, bool):
-        check_count("n_vectors", n_vectors)
-    elif not 0.0 < check_number("n_vectors", n_vectors) <= 1.0:
-        raise ValueError(
-            f"n_vectors={n_vectors!r} must be a whole number, or a share between 0 and 1 of the "
-            "support vectors."
-        )
-
-
 def is_fitted(estimator: Any) -> bool:
     """Return whether an estimator is fitted."""
     try:
@@ -95,6 +81,8 @@ def check_compressible(estimator: Any) -> None:
             f"estimator={estimator!r} is not a kernel SVM; give an SVC, or a classifier of this "
             "library such as MarginClassifier()."
         )
+    if getattr(estimator, "engine", "") == "cells":
+        raise _cells_cannot(estimator)
     if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
         raise ValueError(
             "estimator has kernel='precomputed', which has no vectors that could be moved; fit it "
@@ -174,6 +162,8 @@ def machines_of(estimator: Any) -> Trained:
     TypeError
         If it has none.
     """
+    if hasattr(estimator, "cell_centers_"):
+        raise _cells_cannot(estimator)
     missing = [
         name
         for name in ("support_vectors_", "dual_coef_", "intercept_", "classes_")
@@ -193,6 +183,13 @@ def machines_of(estimator: Any) -> Trained:
     pairwise = isinstance(estimator, _SKLEARN) and k > 2
     table, coef = _pairs(coef, estimator.n_support_) if pairwise else (one_vs_rest(k), coef.T)
     return Trained(kernel, float(gamma), vectors, coef, intercept, table, pairwise)
+
+
+def _cells_cannot(estimator: Any) -> ValueError:
+    return ValueError(
+        f"estimator={estimator!r} has a machine for each cell, which cannot be compressed into "
+        "one; fit it with engine='exact' or engine='span'."
+    )
 
 
 def fitted_again(
@@ -225,9 +222,10 @@ def fitted_again(
     weight = distinct.weight * _class_factor(estimator, code, distinct.weight)[code]
 
     def again(p: int) -> Marginal:
-        some = np.flatnonzero(svm.table[code, p])
-        rows, table = distinct.rows.subset(some), svm.table[:, [p]]
-        machine = loss(rows, svm.kernel, code[some], table, weight[some], float(C))
+        taking_part = np.flatnonzero(svm.table[code, p])
+        rows, table = distinct.rows.subset(taking_part), svm.table[:, [p]]
+        labels, weights = code[taking_part], weight[taking_part]
+        machine = loss(Problem.of(rows, svm.kernel, labels, table, weights, float(C)))
         return machine(vectors[p])
 
     found = list(ordered_map(again, range(len(vectors)), threads))

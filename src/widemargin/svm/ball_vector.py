@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from widemargin.balls import CoreOptions, FixedRadiusBall, fit_core
+from widemargin.base import parameters as check
+from widemargin.base.classifier import KernelClassifier
+from widemargin.base.parameters import keyword, parameters
+from widemargin.expansion import Earlier, Fitted
+from widemargin.loop import Resources
+from widemargin.problem import Problem
 
-from widemargin.balls import FixedRadiusBall
-from widemargin.svm.ball import BallClassifier
 
-
-class BallVectorClassifier(BallClassifier):
+@parameters
+class BallVectorClassifier(KernelClassifier):
     """Kernel SVM through enclosing balls of fixed radius, without a numerical solver (BVM).
 
     It minimises ½‖w‖² + ½b² + C Σ s ξ² (the squared hinge loss, with the bias regularised), one
@@ -111,46 +115,21 @@ class BallVectorClassifier(BallClassifier):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        stopping: str = "gap",
-        epsilon: float = 1e-4,
-        tol: float = 1e-2,
-        max_iter: int = 10_000,
-        max_vectors: int | None = None,
-        max_time: float | None = None,
-        memory: int | str = "1GB",
-        class_weight: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.stopping = stopping
-        self.epsilon = epsilon
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_vectors = max_vectors
-        self.max_time = max_time
-        self.memory = memory
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    stopping: str = keyword("gap", check.choice("gap", "ball"))
+    epsilon: float = keyword(1e-4, check.positive)
+    tol: float = keyword(1e-2, check.not_negative)
+    max_iter: int = keyword(10_000, check.count)
+    max_vectors: int | None = keyword(None, check.at_least(2, none=True))
+    warm_start: bool = keyword(False)
 
-    def _ball(self) -> FixedRadiusBall:
-        return FixedRadiusBall(self.epsilon if self.stopping == "ball" else 0.0)
+    def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
+        by_gap = self.stopping == "gap"
+        options = CoreOptions(
+            **vars(resources),
+            tol=self.tol,
+            by_ball=not by_gap,
+            max_vectors=self.max_vectors,
+            max_iter=self.max_iter,
+            earlier=earlier,
+        )
+        return fit_core(problem, FixedRadiusBall(0.0 if by_gap else self.epsilon), options)

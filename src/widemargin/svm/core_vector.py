@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from widemargin.balls import CoreOptions, MinimumBall, fit_core
+from widemargin.base import parameters as check
+from widemargin.base.classifier import KernelClassifier
+from widemargin.base.parameters import keyword, parameters
+from widemargin.expansion import Earlier, Fitted
+from widemargin.loop import Resources
+from widemargin.problem import Problem
 
-from widemargin.balls import MinimumBall
-from widemargin.parameters import check_choice, check_count
-from widemargin.svm.ball import BallClassifier
 
-
-class CoreVectorClassifier(BallClassifier):
+@parameters
+class CoreVectorClassifier(KernelClassifier):
     """Kernel SVM through a minimum enclosing ball and a core set (CVM).
 
     It minimises ½‖w‖² + ½b² + C Σ s ξ² (the squared hinge loss, with the bias regularised), one
@@ -101,8 +104,7 @@ class CoreVectorClassifier(BallClassifier):
     References
     ----------
     .. [1] I. W. Tsang, A. Kocsor, J. T. Kwok, "Large-scale maximum margin discriminant analysis
-    using
-       core vector machines", IEEE Transactions on Neural Networks, 2008.
+       using core vector machines", IEEE Transactions on Neural Networks, 2008.
     .. [2] I. W. Tsang, A. Kocsor, J. T. Kwok, "Simpler core vector machines with enclosing balls",
        ICML 2007.
 
@@ -118,59 +120,27 @@ class CoreVectorClassifier(BallClassifier):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        kernel_params: dict[str, Any] | None = None,
-        growth: str = "batch",
-        sample_size: int | None = 59,
-        stopping: str = "gap",
-        epsilon: float = 1e-4,
-        tol: float = 1e-3,
-        max_iter: int = 10_000,
-        max_vectors: int | None = None,
-        max_time: float | None = None,
-        memory: int | str = "1GB",
-        class_weight: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.growth = growth
-        self.sample_size = sample_size
-        self.stopping = stopping
-        self.epsilon = epsilon
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_vectors = max_vectors
-        self.max_time = max_time
-        self.memory = memory
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    growth: str = keyword("batch", check.choice("batch", "one"))
+    sample_size: int | None = keyword(59, check.count_or_none)
+    stopping: str = keyword("gap", check.choice("gap", "ball"))
+    epsilon: float = keyword(1e-4, check.positive)
+    tol: float = keyword(1e-3, check.not_negative)
+    max_iter: int = keyword(10_000, check.count)
+    max_vectors: int | None = keyword(None, check.at_least(2, none=True))
+    warm_start: bool = keyword(False)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("growth", self.growth, ("batch", "one"))
-        check_count("sample_size", self.sample_size, none=True)
-
-    def _growth(self) -> tuple[str, int | None]:
-        return self.growth, self.sample_size
-
-    def _ball(self) -> MinimumBall:
-        epsilon = self.epsilon if self.stopping == "ball" else None
-        return MinimumBall(self.tol, epsilon, "sor" if self.growth == "one" else "exact")
+    def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
+        by_gap = self.stopping == "gap"
+        solver = "sor" if self.growth == "one" else "exact"
+        method = MinimumBall(self.tol, None if by_gap else self.epsilon, solver)
+        options = CoreOptions(
+            **vars(resources),
+            tol=self.tol,
+            by_ball=not by_gap,
+            growth=self.growth,
+            sample_size=self.sample_size,
+            max_vectors=self.max_vectors,
+            max_iter=self.max_iter,
+            earlier=earlier,
+        )
+        return fit_core(problem, method, options)

@@ -1,0 +1,173 @@
+"""The exact machine: the dual of the SVM on all rows.
+
+Where the matrix of all kernel values fits into memory, it is made once and serves all problems; a
+step takes each problem that is not solved through one working set (``qp.margin_dual``). Where it
+does not fit, ``matrix_free`` makes them again when they are needed, with the same answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, largest_norm2
+from widemargin.balls.matrix_free import MatrixFree
+from widemargin.certificate import Certificate
+from widemargin.expansion import Fitted, MachineOptions
+from widemargin.loop import Ended, Limits, Stop, run
+from widemargin.problem import Problem, kernel_values
+from widemargin.qp.margin_dual import MarginDual, next_round
+from widemargin.threads import ordered_map
+
+Vector = NDArray[np.float64]
+
+# Share of the memory budget that the matrix of kernel values may take; blocks of rows and the
+# values of working sets need the rest.
+_MATRIX_SHARE = 0.7
+# Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
+_SHARE_OF_GAP = 0.25
+# Gaps that float64 cannot tell from none.
+_NO_GAP = 1e-14
+# KKT residual that is rounding.
+_KKT = 1e-10
+# Problems with fewer rows are solved sooner than a thread has started.
+_WORTH_A_THREAD = 800
+
+
+def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
+    """Fit the SVM itself to all rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problems of one C.
+    options : MachineOptions
+        How exactly. Where rows are more than `max_vectors`, the machine is sought on a core set of
+        so many.
+    """
+    if options.max_vectors is not None and options.max_vectors < problem.n:
+        return _on_core_set(problem, options)
+    eta = largest_norm2(problem)
+    precision = Precision.of(problem, eta, options.tol)
+    fits = matrix_bytes(problem.n, precision) <= _MATRIX_SHARE * options.memory
+    solver: Any = (ExactMatrix if fits else MatrixFree)(problem, precision, options)
+    result = run(solver, Limits(options.max_iter, options.deadline), options.report)
+    alpha = solver.alpha(result.state)
+    index = np.flatnonzero(alpha.any(axis=0))
+    coef = alpha[:, index].T * problem.signs(index)
+    vectors = problem.rows.take(index)
+    return Fitted(vectors, index, coef, coef.sum(axis=0), result.certificate, result.stop)
+
+
+def _on_core_set(problem: Problem, options: MachineOptions) -> Fitted:
+    """Return the machine with a budget of vectors."""
+    from widemargin.balls.core_set import fit_core
+    from widemargin.balls.core_state import CoreOptions
+    from widemargin.balls.minimum import MinimumBall
+
+    shared = {name: getattr(options, name) for name in MachineOptions.__dataclass_fields__}
+    return fit_core(problem, MinimumBall(options.tol), CoreOptions(**shared))
+
+
+def matrix_bytes(n: int, precision: Precision) -> int:
+    """Return what the matrix of all kernel values takes."""
+    return int(np.dtype(precision.dtype).itemsize) * n * n
+
+
+@dataclass(frozen=True)
+class Solving:
+    """One problem on its way.
+
+    Attributes
+    ----------
+    point : MarginDual
+        Where it stands.
+    accuracy : float
+        The gap it is to be solved to.
+    """
+
+    point: MarginDual
+    accuracy: float
+
+
+class ExactMatrix:
+    """Solve all problems on the matrix of kernel values: a solver for ``loop.run``.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problems of one C.
+    precision : Precision
+        Of the kernel values.
+    options : MachineOptions
+        How exactly.
+    """
+
+    def __init__(self, problem: Problem, precision: Precision, options: MachineOptions) -> None:
+        self.problem = problem
+        self.precision = precision
+        self.options = options
+
+    def start(self) -> tuple[Solving, ...]:
+        """Compute the kernel values, and begin at zero or at an earlier solution."""
+        problem = self.problem
+        K = np.empty((problem.n, problem.n), dtype=self.precision.dtype)
+        everything = np.arange(problem.n)
+        kernel_values(problem.kernel, problem.rows, problem.rows.take(everything), K)
+        alpha = earlier_alpha(problem, self.options.earlier)
+        accuracy = _SHARE_OF_GAP * self.options.tol
+        return tuple(
+            Solving(MarginDual.at(K, problem.sign(p), problem.ridge(p), alpha[p]), accuracy)
+            for p in range(problem.n_problems)
+        )
+
+    def step(self, state: tuple[Solving, ...]) -> tuple[Solving, ...]:
+        """Take every unsolved problem through a working set, or ask more of it."""
+        small = self.problem.n < _WORTH_A_THREAD
+        threads = 1 if small else self.options.threads
+        return tuple(ordered_map(self._advanced, state, threads))
+
+    def _advanced(self, solving: Solving) -> Solving:
+        point, accuracy = solving.point, solving.accuracy
+        if self._gap(point) <= self.options.tol or accuracy < _NO_GAP:
+            return solving
+        if point.solved(accuracy, _KKT):
+            return Solving(point, 0.1 * accuracy)
+        after = next_round(point, accuracy, _KKT, deadline=self.options.deadline)
+        stuck = np.array_equal(after.alpha, point.alpha)
+        return Solving(after, 0.1 * accuracy if stuck else accuracy)
+
+    def certificate(self, state: tuple[Solving, ...]) -> Certificate:
+        """Return primal and dual of all problems together."""
+        n = self.problem.n
+        return certificate_of(
+            [each.point.objectives() for each in state],
+            [self._gap(each.point) for each in state],
+            n_vectors=int(np.any([each.point.alpha > 0 for each in state], axis=0).sum()),
+            n_passes=1,
+            n_kernel=n * n,
+        )
+
+    def stopped(self, state: tuple[Solving, ...]) -> Stop | None:
+        """Return whether the gap of every problem is met, or precision ends it."""
+        open_problems = [each for each in state if self._gap(each.point) > self.options.tol]
+        if not open_problems:
+            return Stop(Ended.SOLVED, f"gap within {self.options.tol:g}")
+        if all(each.accuracy < _NO_GAP for each in open_problems):
+            return Stop(Ended.PRECISION, "nothing left to refine at this precision")
+        return None
+
+    def finish(self, state: tuple[Solving, ...]) -> tuple[Solving, ...]:
+        """Return the state as it is: it speaks of all rows."""
+        return state
+
+    def alpha(self, state: tuple[Solving, ...]) -> NDArray[np.float64]:
+        """Return the dual variables, of shape (n_problems, n)."""
+        return np.array([each.point.alpha for each in state])
+
+    def _gap(self, point: MarginDual) -> float:
+        """Return a relative gap with what rounding may hide of it."""
+        return point.gap() + self.precision.rounding * float(np.linalg.norm(point.alpha))

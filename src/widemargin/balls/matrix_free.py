@@ -1,0 +1,321 @@
+"""The exact machine where the matrix of all kernel values does not fit into memory.
+
+Newton's method for f = Σ β_i k(x_i, ·) + b with b = Σ β_i, in kernel space. With the rows A inside
+the margin, the optimum for these rows solves
+
+    (K_AA + 1 + R) β = y_A,     R = diag(1 / (2 C s)),
+
+and an exact line search leads there. Conjugate gradients solve the system with products with kernel
+values that are made when they are needed, all problems at a time; they are preconditioned by the
+same system in the span of as many rows Z as there is room for, which by Woodbury's formula needs
+
+    K_ZZ + 1 + (K_ZA + 1) R⁻¹ (K_AZ + 1).
+
+α = 2 C s ξ ≥ 0 is feasible for the dual, and so is every multiple of it: that is the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.balls.ball import Precision, certificate_of, earlier_alpha
+from widemargin.certificate import Certificate
+from widemargin.expansion import Expansion, MachineOptions
+from widemargin.loop import Ended, Stop, relative_gap
+from widemargin.problem import Problem, kernel_values
+from widemargin.qp.line_search import line_search
+from widemargin.rows import IndexArray
+from widemargin.threads import cholesky_in_place, solve_cholesky
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Share of the memory budget for the matrices of the preconditioner.
+_MATRICES_SHARE = 0.2
+# Share of it for vectors that are set against rows at a time.
+_VECTORS_SHARE = 0.1
+# Rows that span the preconditioner, at the least and at the most.
+_LEAST_LANDMARKS = 32
+_MOST_LANDMARKS = 2000
+# Rows that are set against others at a time, at the least.
+_LEAST_AT_A_TIME = 64
+# Steps of conjugate gradients at the most.
+_MOST_CG = 2000
+# The accuracy of a solution, relative to the gap, at first; how much finer it gets where that was
+# too rough to gain anything; and how fine it can be.
+_ACCURACY = 0.1
+_FINER = 1e-2
+_FINEST = 1e-11
+
+
+@dataclass(frozen=True)
+class FunctionState:
+    """Functions of all problems, and what follows from them.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n, n_problems)
+        Coefficients.
+    scores : ndarray of shape (n, n_problems)
+        Values on the rows.
+    primal, dual : ndarray of shape (n_problems,)
+        Objectives, and the best lower bounds that are known.
+    n_passes, n_kernel : int
+        Passes over the rows, and kernel evaluations.
+    accuracy : float
+        How accurately systems are solved, relative to the gap.
+    """
+
+    beta: Matrix
+    scores: Matrix
+    primal: Vector
+    dual: Vector
+    n_passes: int
+    n_kernel: int
+    accuracy: float = _ACCURACY
+
+
+class MatrixFree:
+    """Solve all problems without a matrix: a solver for ``loop.run``.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problems of one C.
+    precision : Precision
+        Of the kernel values.
+    options : MachineOptions
+        How exactly.
+    """
+
+    def __init__(self, problem: Problem, precision: Precision, options: MachineOptions) -> None:
+        self.problem = problem
+        self.precision = precision
+        self.options = options
+        self.signs = problem.signs()
+        self.ridge = problem.ridge(0)[:, None]
+        matrices = 8 * (problem.n_problems + 2)
+        room = int(np.sqrt(_MATRICES_SHARE * options.memory / matrices))
+        size = min(problem.n, _MOST_LANDMARKS, max(_LEAST_LANDMARKS, room))
+        # Rows come in the order of a hash: the first ones are a sample.
+        self.landmarks = problem.rows.take(np.arange(size))
+        self._n_kernel = 0
+        self._n_passes = 0
+
+    # The methods of a solver.
+
+    def start(self) -> FunctionState:
+        """Begin at zero, or at an earlier solution."""
+        beta = earlier_alpha(self.problem, self.options.earlier).T * self.signs
+        scores = np.zeros_like(beta)
+        used = np.flatnonzero(beta.any(axis=1))
+        if len(used):
+            scores = self._product(None, used, beta[used])
+        return self._looked_at(beta, scores, None)
+
+    def step(self, state: FunctionState) -> FunctionState:
+        """Take Newton's step in every problem that is not solved."""
+        live = np.flatnonzero(self._gaps(state) > self.options.tol)
+        inside = (self.signs * state.scores < 1.0)[:, live]
+        target = self._solved(state, live, inside)
+        direction = np.zeros_like(state.beta)
+        direction[:, live] = target - state.beta[:, live]
+        used = np.flatnonzero(direction.any(axis=1))
+        moved = self._product(None, used, direction[used])
+        length = self._lengths(state, direction, moved, live)
+        beta = state.beta + length * direction
+        return self._looked_at(beta, state.scores + length * moved, state)
+
+    def certificate(self, state: FunctionState) -> Certificate:
+        """Return primal and dual of all problems together."""
+        return certificate_of(
+            list(zip(state.primal, state.dual, strict=True)),
+            list(self._gaps(state)),
+            n_vectors=int(state.beta.any(axis=1).sum()),
+            n_passes=state.n_passes,
+            n_kernel=state.n_kernel,
+        )
+
+    def stopped(self, state: FunctionState) -> Stop | None:
+        """Return whether the gap of every problem is met, or nothing moves any more."""
+        if (self._gaps(state) <= self.options.tol).all():
+            return Stop(Ended.SOLVED, f"gap within {self.options.tol:g}")
+        if state.accuracy < _FINEST:
+            return Stop(Ended.PRECISION, "nothing left to refine at this precision")
+        return None
+
+    def finish(self, state: FunctionState) -> FunctionState:
+        """Return the state as it is: it speaks of all rows."""
+        return state
+
+    def alpha(self, state: FunctionState) -> Matrix:
+        """Return y β, of shape (n_problems, n); it may be negative where a fit was cut short."""
+        return np.ascontiguousarray((state.beta * self.signs).T)
+
+    # What is known of functions.
+
+    def _looked_at(
+        self, beta: Matrix, scores: Matrix, before: FunctionState | None
+    ) -> FunctionState:
+        """Return the state of functions with their scores."""
+        slack = np.maximum(0.0, 1.0 - self.signs * scores)
+        loss = 0.5 * (slack * slack / self.ridge).sum(axis=0)
+        primal = 0.5 * (beta * scores).sum(axis=0) + loss
+        dual = self._bounds(slack, loss)
+        accuracy = _ACCURACY
+        if before is not None:
+            dual = np.maximum(dual, before.dual)
+            # A rough solution may lead nowhere.
+            unsolved = self._gap_of(primal, dual, beta) > self.options.tol
+            idle = unsolved & ~(before.primal - primal > 1e-9 * primal)
+            accuracy = before.accuracy * (_FINER if idle.any() else 1.0)
+        return FunctionState(beta, scores, primal, dual, self._n_passes, self._n_kernel, accuracy)
+
+    def _bounds(self, slack: Matrix, loss: Vector) -> Vector:
+        """Return the dual values of the best multiples of α = 2 C s ξ."""
+        alpha = slack / self.ridge
+        active = np.flatnonzero(alpha.any(axis=1))
+        signed = (self.signs * alpha)[active]
+        values = self._product(active, active, signed)
+        square = (signed * values).sum(axis=0) + 2.0 * loss
+        total = alpha.sum(axis=0)
+        bounds = np.zeros(len(total))
+        np.divide(0.5 * total**2, square, out=bounds, where=square > 0)
+        return bounds
+
+    def _gaps(self, state: FunctionState) -> Vector:
+        """Return the relative gap of each problem, with what rounding may hide of it."""
+        return self._gap_of(state.primal, state.dual, state.beta)
+
+    def _gap_of(self, primal: Vector, dual: Vector, beta: Matrix) -> Vector:
+        pairs = zip(primal, dual, strict=True)
+        gaps = np.array([relative_gap(float(high), float(low)) for high, low in pairs])
+        hidden: Vector = self.precision.rounding * np.linalg.norm(beta, axis=0)
+        return gaps + hidden
+
+    def _lengths(
+        self, state: FunctionState, direction: Matrix, moved: Matrix, live: IndexArray
+    ) -> Vector:
+        """Return the best length of each step; 0 where there is none."""
+        slope0 = (direction * state.scores).sum(axis=0)
+        curve0 = (direction * moved).sum(axis=0)
+
+        def look(length: Vector) -> tuple[Vector, Vector]:
+            slack = 1.0 - self.signs * (state.scores + length * moved)
+            weight = np.where(slack > 0, 1.0 / self.ridge, 0.0)
+            slope = slope0 + length * curve0 - (weight * slack * self.signs * moved).sum(axis=0)
+            return slope[live], (curve0 + (weight * moved * moved).sum(axis=0))[live]
+
+        def look_at_live(length: Vector) -> tuple[Vector, Vector]:
+            return look(_spread(length, live, len(slope0)))
+
+        found = line_search(look_at_live, np.ones(len(live)), tol=1e-3, max_tries=50)
+        return _spread(found, live, len(slope0))
+
+    # Linear systems.
+
+    def _solved(self, state: FunctionState, live: IndexArray, inside: NDArray[np.bool_]) -> Matrix:
+        """Return the coefficients that solve Newton's systems, zero outside the margins."""
+        active = np.flatnonzero(inside.any(axis=1))
+        mask, ridge = inside[active], self.ridge[active]
+        right = np.where(mask, self.signs[active][:, live], 0.0)
+        x = np.where(mask, state.beta[active][:, live], 0.0)
+        divide = self._preconditioner(active, mask)
+        accuracy = state.accuracy * float(min(1.0, self._gaps(state)[live].max()))
+
+        def apply(v: Matrix) -> Matrix:
+            return np.where(mask, self._product(active, active, v), 0.0) + ridge * v
+
+        residual = right - apply(x) if x.any() else right
+        conjugate, before = np.zeros_like(x), np.ones(len(live))
+        size = np.linalg.norm(right, axis=0)
+        for k in range(_MOST_CG):
+            norms = np.linalg.norm(residual, axis=0)
+            if (norms <= accuracy * size).all() or self.options.deadline.passed:
+                break
+            better = np.where(mask, divide(residual), 0.0)
+            now = (residual * better).sum(axis=0)
+            share = now / before if k else np.zeros(len(live))
+            conjugate = better + share * conjugate
+            product = apply(conjugate)
+            curve = (conjugate * product).sum(axis=0)
+            length = np.divide(now, curve, out=np.zeros(len(live)), where=curve > 0)
+            x += length * conjugate
+            residual = residual - length * product
+            before = np.where(now > 0, now, 1.0)
+        found = np.zeros(inside.shape)
+        found[active] = x
+        return found
+
+    def _preconditioner(self, active: IndexArray, mask: NDArray[np.bool_]) -> Any:
+        """Return how to divide by the systems in the span of the landmarks."""
+        problem, ridge, Z = self.problem, self.ridge[active], self.landmarks
+        size = len(Z)
+        gram = np.empty((size, size))
+        kernel_values(problem.kernel, problem.rows, Z, gram, np.arange(size))
+        gram += 1.0
+        sums = np.repeat(gram[None], mask.shape[1], axis=0)
+        step = max(_LEAST_AT_A_TIME, int(_VECTORS_SHARE * self.options.memory / (8 * size)))
+        for first in range(0, len(active), step):
+            where = slice(first, first + step)
+            across = self._across(active[where])
+            for p in range(mask.shape[1]):
+                rows = across * np.where(mask[where, p], ridge[where, 0] ** -0.5, 0.0)[:, None]
+                sums[p] += rows.T @ rows
+        for matrix in sums:
+            # What rounding may make negative.
+            matrix[np.diag_indices(size)] += 1e-10 * np.trace(matrix) / size
+            if not cholesky_in_place(matrix):
+                return lambda residual: residual / ridge
+
+        def divide(residual: Matrix) -> Matrix:
+            scaled = residual / ridge
+            pulled = np.zeros((size, mask.shape[1]))
+            for first in range(0, len(active), step):
+                where = slice(first, first + step)
+                pulled += self._across(active[where]).T @ scaled[where]
+            inner = [solve_cholesky(sums[p], pulled[:, [p]])[:, 0] for p in range(mask.shape[1])]
+            coef = np.stack(inner, axis=1)
+            out = np.empty_like(scaled)
+            for first in range(0, len(active), step):
+                where = slice(first, first + step)
+                masked = np.where(mask[where], self._across(active[where]) @ coef, 0.0)
+                out[where] = scaled[where] - masked / ridge[where]
+            return out
+
+        return divide
+
+    def _across(self, index: IndexArray) -> Matrix:
+        """Return K + 1 of some rows and the landmarks."""
+        values = np.empty((len(index), len(self.landmarks)))
+        kernel_values(self.problem.kernel, self.problem.rows, self.landmarks, values, index)
+        self._n_kernel += values.size
+        values += 1.0
+        return values
+
+    def _product(self, index: IndexArray | None, vectors: IndexArray, coef: Matrix) -> Matrix:
+        """Return (K + 1) coef for rows (all if index is None) and rows that are vectors."""
+        problem = self.problem
+        n = problem.n if index is None else len(index)
+        total = np.zeros((n, coef.shape[1]))
+        room = _VECTORS_SHARE * self.options.memory / (8 * problem.rows.shape[1])
+        step = max(_LEAST_AT_A_TIME, int(room))
+        for first in range(0, len(vectors), step):
+            part, own = vectors[first : first + step], coef[first : first + step]
+            taken = problem.rows.take(part)
+            sums = Expansion(problem.kernel, taken, own, own.sum(axis=0), self.precision.dtype)
+            total += sums.values(problem.rows, index)
+        self._n_kernel += n * len(vectors)
+        self._n_passes += index is None
+        return total
+
+
+def _spread(values: Vector, index: IndexArray, size: int) -> Vector:
+    """Return values in their places among zeros."""
+    spread = np.zeros(size)
+    spread[index] = values
+    return spread

@@ -1,0 +1,168 @@
+"""The base of the kernel classifiers: state the problem, call an engine, copy the machine out."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.base import parameters as check
+from widemargin.base.estimator import (
+    CallbackSupportMixin,
+    KernelEstimator,
+    as_stored,
+    dense,
+    reporting,
+    with_callbacks,
+)
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.expansion import Earlier, Expansion, Fitted
+from widemargin.loop import Resources
+from widemargin.problem import Problem, winners
+from widemargin.rows import IndexArray, Rows
+
+Matrix = NDArray[np.float64]
+
+
+@parameters
+class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
+    """A kernel classifier: a subclass says which engine finds its machine."""
+
+    C: float = positional(1.0, check.positive)
+    gamma: Any = keyword("scale", check.gamma)
+    max_time: float | None = keyword(None, check.none_or(check.positive))
+    class_weight: Any = keyword(None)
+    verbose: int = keyword(0, check.verbosity)
+
+    @abstractmethod
+    def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
+        """Return the machines of the problems, from an earlier solution if there is one."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix of shape (n_samples, n_samples) if
+            ``kernel="precomputed"``. Memory-mapped files are read block by block.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight k is the same as k copies of it.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
+        """
+        with self._fitting() as resources:
+            data = self._labelled(X, y, sample_weight)
+            problem, gamma = self._problem(
+                data,
+                resources.threads,
+                C=self.C,
+                gamma=self.gamma,
+                class_weight=self.class_weight,
+            )
+            earlier = self._earlier(problem, data.classes)
+            with reporting(self, len(data.y), data.X, data.y) as report:
+                fitted = self._fit(problem, replace(resources, report=report), earlier)
+            self.classes_, self.gamma_ = data.classes, gamma
+            self._keep(problem, fitted)
+        self._warn(fitted)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the signed margin of each row, one column a class if there are more than two.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class, or largest for the predicted one.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        with self._computing() as threads:
+            values = self._decision(self._rows(X, threads))
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row: the sign, or the argmax, of `decision_function`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        return winners(self.classes_, scores)
+
+    def _decision(self, rows: Rows) -> Matrix:
+        """Return the decision values of rows, a column for each problem."""
+        coef = np.ascontiguousarray(self.dual_coef_.T)
+        vectors = dense(self.support_vectors_)
+        return Expansion(self._kernel(self.gamma_), vectors, coef, self.intercept_).values(rows)
+
+    # The first and the last steps of `fit`.
+
+    def _earlier(self, problem: Problem, classes: NDArray[Any]) -> Earlier | None:
+        """Return what an earlier fit found, if it is wanted and had these classes and rows."""
+        support: IndexArray | None = getattr(self, "support_", None)
+        if not getattr(self, "warm_start", False) or support is None:
+            return None
+        if not np.array_equal(self.classes_, classes):
+            return None
+        order = np.argsort(problem.number)
+        place = np.searchsorted(problem.number, support, sorter=order)
+        place = order[np.minimum(place, len(order) - 1)]
+        if not np.array_equal(problem.number[place], support):
+            return None
+        if not np.array_equal(problem.rows.take(place), dense(self.support_vectors_)):
+            return None
+        return Earlier(place, np.ascontiguousarray(self.dual_coef_.T), self.intercept_)
+
+    def _keep(self, problem: Problem, fitted: Fitted) -> None:
+        """Set the attributes of the decision function."""
+        self.support_: IndexArray | None = None
+        vectors, coef = fitted.vectors, fitted.coef
+        if fitted.index is not None:
+            # In the order of the user's rows; the vectors of cells, cell after cell.
+            number = problem.number[fitted.index]
+            order = np.argsort(number) if fitted.intercept.ndim == 1 else np.arange(len(number))
+            self.support_, vectors, coef = number[order], vectors[order], coef[order]
+        self.support_vectors_ = as_stored(vectors, problem.rows)
+        self.dual_coef_ = np.ascontiguousarray(coef.T)
+        self.intercept_ = fitted.intercept
+        self.certificate_ = fitted.certificate
+        self.n_iter_ = fitted.certificate.n_iter
+
+    def _warn(self, fitted: Fitted) -> None:
+        """Say that the machine could be better."""
+        if not fitted.stop.converged:
+            reached = fitted.certificate
+            warnings.warn(
+                f"{type(self).__name__} stopped before its rule was met ({reached.stopped}), "
+                f"with a relative gap of {reached.gap:.2e}. The model is valid; for a better one "
+                "raise the limit or lower C, or loosen tol to accept it.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )

@@ -1,0 +1,293 @@
+"""The base of all estimators: kernel, validation, the context of a fit, and its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from widemargin.base import parameters as check
+from widemargin.base.parameters import check_parameters, keyword, parameters
+from widemargin.certificate import Certificate
+from widemargin.kernels import Kernel, make_kernel, resolve_gamma
+from widemargin.loop import Deadline, Report, Resources
+from widemargin.problem import Problem, check_prices, class_factors, encoded, one_vs_rest
+from widemargin.rows import (
+    Distinct,
+    Rows,
+    as_rows,
+    distinct_rows,
+    parse_memory,
+    weighted_moments,
+)
+from widemargin.threads import n_threads, single_threaded_blas
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in: there are no callbacks to support."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `method` as it is."""
+        return method
+
+
+__all__ = [
+    "CallbackSupportMixin",
+    "KernelEstimator",
+    "Labelled",
+    "as_stored",
+    "dense",
+    "reporting",
+    "with_callbacks",
+]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Checked rows with their classes and weights.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        The rows, as scikit-learn's checks leave them.
+    y : ndarray
+        Their labels.
+    weight : ndarray of shape (n,)
+        Their weights.
+    classes : ndarray
+        The labels of rows with a weight.
+    code : ndarray of int of shape (n,)
+        Each row's number among the classes.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    weight: Vector
+    classes: NDArray[Any]
+    code: NDArray[np.intp]
+
+
+@parameters
+class KernelEstimator(BaseEstimator):
+    """An estimator with the parameters of a kernel, a memory budget and threads."""
+
+    kernel: Any = keyword("rbf")
+    degree: int = keyword(3, check.count)
+    coef0: float = keyword(0.0, check.number)
+    kernel_params: dict[str, Any] | None = keyword(None)
+    memory: int | str = keyword("1GB")
+    n_jobs: int | None = keyword(None)
+    random_state: Any = keyword(None)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._precomputed()
+        return tags
+
+    # The context of a fit.
+
+    @contextmanager
+    def _fitting(self) -> Iterator[Resources]:
+        """Check the parameters, start the clock, and let our own threads decide inside."""
+        self._check_parameters()
+        deadline = Deadline.after(getattr(self, "max_time", None))
+        with self._computing() as threads:
+            memory = parse_memory(self.memory)
+            yield Resources(deadline=deadline, threads=threads, memory=memory, seed=self._seed())
+
+    @contextmanager
+    def _computing(self) -> Iterator[int]:
+        """Yield the number of threads; inside, BLAS has one."""
+        threads = n_threads(self.n_jobs)
+        with single_threaded_blas():
+            yield threads
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is not what it should be."""
+        check_parameters(self)
+        parse_memory(self.memory)
+        if self.kernel is not None:
+            self._kernel(1.0)
+
+    def _seed(self) -> int:
+        """Return a number that `random_state` decides."""
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _drop(self, *names: str) -> None:
+        """Forget what an earlier fit has found, where this one finds nothing of the kind."""
+        for name in names:
+            if hasattr(self, name):
+                delattr(self, name)
+
+    # The kernel.
+
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _kernel(self, gamma: float) -> Kernel:
+        return make_kernel(
+            self.kernel,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+    def _resolved_gamma(self, gamma: Any, distinct: Distinct) -> float:
+        """Return a kernel width as a number."""
+        if self._precomputed():
+            return 1.0
+        moments = weighted_moments(distinct.rows, distinct.weight)
+        return resolve_gamma(gamma, moments.mean, moments.variance)
+
+    # From what a user passes to rows and problems.
+
+    def _validated(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
+        """Return rows, and labels if there are any, as scikit-learn's checks leave them.
+
+        `checks` go to scikit-learn's `validate_data`.
+        """
+        return validate_data(
+            self, X, y, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, **checks
+        )
+
+    def _weights(self, X: Any, sample_weight: Any) -> Vector:
+        """Return the weights of rows, and raise if a kernel matrix is not one."""
+        if self._precomputed():
+            _check_kernel_matrix(X)
+        weight: Vector = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        return weight
+
+    def _labelled(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Labelled:
+        """Check rows, labels and weights."""
+        X, y = self._validated(X, y, **({"ensure_min_samples": 2} | checks))
+        weight = self._weights(X, sample_weight)
+        check_classification_targets(y)
+        return Labelled(X, y, weight, *encoded(y, weight))
+
+    def _rows(self, X: Any, threads: int) -> Rows:
+        memory = parse_memory(self.memory)
+        return as_rows(X, memory=memory, threads=threads, precomputed=self._precomputed())
+
+    def _problem(
+        self,
+        data: Labelled,
+        threads: int,
+        *,
+        C: float,
+        gamma: Any,
+        class_weight: Any,
+        apart: NDArray[np.intp] | None = None,
+    ) -> tuple[Problem, float]:
+        """State the problems of the classes against each other; return the kernel width too.
+
+        Equal rows are merged unless their numbers in `apart` differ.
+        """
+        factor = class_factors(class_weight, data.classes, data.y, data.weight)
+        rows = self._rows(data.X, threads)
+        key = data.code if apart is None else data.code + len(data.classes) * apart
+        distinct = distinct_rows(rows, key, data.weight)
+        width = self._resolved_gamma(gamma, distinct)
+        code = data.code[distinct.index]
+        with np.errstate(over="ignore"):
+            weight = distinct.weight * factor[code]
+        check_prices(C, weight)
+        problem = Problem.of(
+            distinct.rows,
+            self._kernel(width),
+            code,
+            one_vs_rest(len(data.classes)),
+            weight,
+            C,
+            distinct.index,
+            distinct.place,
+        )
+        return problem, width
+
+
+@contextmanager
+def reporting(estimator: Any, n_rows: int, X: Any = None, y: Any = None) -> Iterator[Report]:
+    """Yield the function that tells a user, and the estimator's callbacks, of each step.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is being fitted; its `verbose` asks for a line a step.
+    n_rows : int
+        Rows it is fitted to.
+    X, y : array
+        Passed on to callbacks.
+
+    Yields
+    ------
+    callable
+        Takes a certificate and returns whether a callback wants to stop.
+    """
+    task = None
+    if getattr(estimator, "_skl_callbacks", None):
+        task = estimator._init_callback_context(max_subtasks=None)
+        task.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+    name, verbose = type(estimator).__name__, estimator.verbose > 0
+
+    def report(certificate: Certificate) -> bool:
+        if verbose:
+            print(
+                f"[{name}] step {certificate.n_iter}: {n_rows:,} rows, "
+                f"{certificate.n_vectors:,} vectors, gap {certificate.gap:.2e} "
+                f"({certificate.scope}), {certificate.seconds:.2f} s",
+                flush=True,
+            )
+        if task is None:
+            return False
+        step = task.subcontext(task_name="step")
+        step.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+        return bool(step.call_on_fit_task_end(estimator=estimator, X=X, y=y))
+
+    yield report
+    if task is not None:
+        task.call_on_fit_task_end(estimator=estimator, X=X, y=y)
+
+
+def _check_kernel_matrix(X: Any) -> None:
+    """Raise if a kernel matrix is not square, or not symmetric as far as its first rows show."""
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' needs a square matrix of kernel values between the training "
+            f"rows, but X has shape {X.shape}; pass kernel_function(X, X)."
+        )
+    part = X[:1000, :1000]
+    part = part.toarray() if sparse.issparse(part) else np.asarray(part, dtype=np.float64)
+    if not np.abs(part - part.T).max() <= 1e-5 * np.abs(part).max():
+        raise ValueError(
+            "kernel='precomputed' needs a symmetric matrix of kernel values, but X is not; "
+            "pass kernel_function(X, X)."
+        )
+
+
+def as_stored(vectors: NDArray[Any], rows: Rows) -> Any:
+    """Return vectors as the rows are stored: CSR if they are."""
+    return sparse.csr_array(vectors) if rows.sparse else vectors
+
+
+def dense(vectors: Any) -> NDArray[Any]:
+    """Return stored vectors as an array."""
+    found: NDArray[Any] = vectors.toarray() if sparse.issparse(vectors) else vectors
+    return found

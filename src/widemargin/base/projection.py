@@ -1,0 +1,160 @@
+"""The base of the projections: features in the input space or in a span, and `transform`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.base import parameters as check
+from widemargin.base.estimator import KernelEstimator
+from widemargin.base.parameters import keyword, parameters
+from widemargin.base.span_map import SpanMap
+from widemargin.rows import Rows, parse_memory
+from widemargin.scatter.class_scatter import DenseColumns, LabelledRows, VisitFeatures
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Bytes for matrices of the columns squared that are taken whatever the budget, which is for blocks.
+_ALWAYS = 100_000_000
+
+
+@parameters
+class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """A transformer that projects rows, or their features in a span, onto a few directions.
+
+    After fit: `components_` (n_components, n_features or span features), `mean_` (what is
+    subtracted first) and `span_map_` (None in the input space).
+    """
+
+    kernel: Any = keyword(None)
+    gamma: Any = keyword("scale", check.gamma)
+    n_vectors: int = keyword(500, check.count)
+    vectors: Any = keyword("kmeans", check.landmarks)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the projection of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Projections; float32 if X is, and float64 otherwise.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        with self._computing() as threads:
+            return self._projected(self._rows(X, threads))
+
+    def _projected(self, rows: Rows) -> NDArray[Any]:
+        """Return the projections of rows."""
+        visit = Projected(self._features(), self.mean_, self.components_)
+        return rows.gather(visit, width=visit.width, dtype=rows.dtype)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    # For the `fit` of those who inherit.
+
+    def _rows_with_classes(self, X: Any, y: Any, sample_weight: Any, threads: int) -> LabelledRows:
+        """Check rows, labels and weights; set `classes_`; return the rows that count."""
+        data = self._labelled(X, y, sample_weight)
+        self.classes_: NDArray[Any] = data.classes
+        return self._counted(data.X, data.code, data.weight, threads)
+
+    def _counted(
+        self, X: Any, code: NDArray[np.intp], weight: Vector, threads: int
+    ) -> LabelledRows:
+        """Return the rows of positive weight."""
+        rows = self._rows(X, threads)
+        index = np.flatnonzero(weight > 0)
+        if len(index) < len(weight):
+            rows = rows.subset(index)
+        return LabelledRows(rows, code[index], weight[index], index)
+
+    def _fit_span(self, data: LabelledRows) -> VisitFeatures:
+        """Fit the map into the span, if there is a kernel, and return the features of a block."""
+        self.span_map_: SpanMap | None = None
+        if self.kernel is None:
+            self._check_columns(data.rows.shape[1])
+        else:
+            shared = SpanMap().get_params(deep=False).keys() & self.get_params(deep=False).keys()
+            span_map = SpanMap(**{name: getattr(self, name) for name in shared - {"tol"}})
+            # With weight zero, rows that do not count keep their place: a kernel matrix is square.
+            X = data.rows.X
+            weight, code = np.zeros(X.shape[0]), np.zeros(X.shape[0], dtype=np.intp)
+            weight[data.index], code[data.index] = data.weight, data.code
+            self.span_map_ = span_map.fit(X, code, weight)
+        return self._features()
+
+    def _check_columns(self, d: int) -> None:
+        """Raise if matrices of the columns squared do not fit into memory."""
+        needed = 3 * 8 * d * d
+        if needed > max(parse_memory(self.memory), _ALWAYS):
+            raise ValueError(
+                f"X has {d:,} columns, and matrices of that size squared take {needed / 1e6:,.0f} "
+                f"MB; raise memory={self.memory!r}, or use kernel='linear', which works in the "
+                "span of n_vectors vectors."
+            )
+
+    def _features(self) -> VisitFeatures:
+        """Return what turns a block of rows into features."""
+        if self.span_map_ is None:
+            return DenseColumns(int(self.n_features_in_))
+        return self.span_map_.expansion()
+
+    def _keep(self, components: Matrix, mean: Vector) -> None:
+        """Set what `transform` needs; each direction with its largest number positive."""
+        self.components_ = signed(components)
+        self.mean_ = mean
+
+
+def signed(components: Matrix) -> Matrix:
+    """Return the rows, each with the sign that makes its largest number positive."""
+    if not components.size:
+        return components
+    largest = np.argmax(np.abs(components), axis=1)
+    sign = np.sign(components[np.arange(len(components)), largest])
+    return np.ascontiguousarray(components * np.where(sign == 0, 1.0, sign)[:, None])
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Visitor: projections of the features of a block of rows."""
+
+    features: VisitFeatures
+    mean: Vector
+    components: Matrix
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row needs."""
+        return self.features.width
+
+    def __call__(self, block: Any, where: slice) -> Matrix:
+        """Return the projections of the rows of a block."""
+        projected: Matrix
+        if sparse.issparse(block) and isinstance(self.features, DenseColumns):
+            # Sparse rows lie near the origin by nature, and stay sparse.
+            projected = block.astype(np.float64) @ self.components.T - self.components @ self.mean
+        else:
+            projected = (self.features(block) - self.mean) @ self.components.T
+        return projected

@@ -1,0 +1,275 @@
+"""The engine of cells: cut the rows, fit a machine in each cell, and join what each proves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.balls.ball import Precision, largest_norm2
+from widemargin.cells.cell_machine import constant_machine, exact_machine, large_machine
+from widemargin.cells.partition import Members, given_partition, partition_by_kmeans
+from widemargin.cells.uncut import UncutOptions, fit_uncut
+from widemargin.certificate import Certificate
+from widemargin.expansion import Fitted
+from widemargin.kernels import Kernel
+from widemargin.loop import Ended, Limits, Stop, bounds, relative_gap, run
+from widemargin.problem import Problem
+from widemargin.rows import IndexArray
+from widemargin.threads import ordered_map
+
+Matrix = NDArray[np.float64]
+
+# Cells between two looks of the loop at the clock.
+_AT_A_TIME = 32
+# Vectors of each problem in a cell, at the least, where there is a budget.
+_VECTORS_OF_A_CELL = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellOptions(UncutOptions):
+    """How rows are cut, and how the machines of cells are fitted.
+
+    Attributes
+    ----------
+    cells : int or array of shape (n_cells, n_features)
+        About how many rows a cell has, or the centres of the cells.
+    overlap : float
+        Rows from just outside a cell that train its machine too, as a share of its own.
+    kernels : sequence of Kernel or None
+        A kernel for each of the centres, where these were chosen.
+    Cs : ndarray of shape (n_cells,) or None
+        And a C for each.
+    matrix_rows : int
+        Rows of a cell up to which its kernel matrix is made; beyond, another engine takes over.
+    """
+
+    cells: Any = 300
+    overlap: float = 0.3
+    kernels: Sequence[Kernel] | None = None
+    Cs: NDArray[np.float64] | None = None
+    matrix_rows: int = 5000
+
+
+@dataclass(frozen=True)
+class FittedCells(Fitted):
+    """The machines of all cells, one after another; `intercept` has a line for each.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_cells, n_features)
+        Centres of the cells.
+    offsets : ndarray of int of shape (n_cells + 1,)
+        Where the vectors of each cell begin.
+    chosen : ndarray of int of shape (n_cells,)
+        Which of the centres in the options each of them is, where these were given.
+    """
+
+    centers: Matrix
+    offsets: IndexArray
+    chosen: IndexArray
+
+
+def fit_cells(problem: Problem, options: CellOptions) -> FittedCells:
+    """Fit a machine in each cell of a partition.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problems of one C.
+    options : CellOptions
+        How.
+    """
+    members = cut(problem, options)
+    solver = CellsFit(problem, members, options)
+    # Each cell is a success of its own: there is no stall.
+    limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
+    result = run(solver, limits, options.report)
+    return joined(members, solver.machines(result.state), result.certificate, result.stop)
+
+
+def cut(problem: Problem, options: CellOptions) -> Members:
+    """Return the rows in cells of a size, or with given centres."""
+    rows = problem.rows
+    if np.iterable(options.cells):
+        partition, number = given_partition(options.cells, rows.shape[1])
+        return Members.of(rows, partition, options.overlap, number)
+    size = int(options.cells)
+    if options.max_vectors is not None:
+        # Every cell needs some vectors: a small budget is for few cells.
+        few = _VECTORS_OF_A_CELL * problem.n_problems * problem.n / options.max_vectors
+        size = max(size, int(few))
+    partition = partition_by_kmeans(rows, size, options.threads, options.deadline)
+    return Members.of(rows, partition, options.overlap)
+
+
+def joined(
+    members: Members, machines: list[Fitted], certificate: Certificate, stop: Stop
+) -> FittedCells:
+    """Return the machines of all cells, one after another."""
+    sizes = [len(machine.vectors) for machine in machines]
+    known = [machine.index for machine in machines if machine.index is not None]
+    return FittedCells(
+        np.concatenate([machine.vectors for machine in machines]),
+        np.concatenate(known) if len(known) == len(machines) else None,
+        np.concatenate([machine.coef for machine in machines]),
+        np.stack([machine.intercept for machine in machines]),
+        certificate,
+        stop,
+        members.partition.centers,
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
+        members.chosen,
+    )
+
+
+@dataclass(frozen=True)
+class CellsState:
+    """The machines of the cells until now, in the order in which they are fitted."""
+
+    fits: tuple[Fitted, ...]
+
+
+class CellsFit:
+    """Solver of all cells, for ``loop.run``; a step is some of them.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problems of one C.
+    members : Members
+        Which rows train in which cell.
+    options : CellOptions
+        How.
+    """
+
+    def __init__(self, problem: Problem, members: Members, options: CellOptions) -> None:
+        self.problem = problem
+        self.members = members
+        self.options = options
+        self.sizes = [len(index) for index in members.train]
+        self.budgets = self._budgets()
+        # What float32 does to the objectives depends on C, of which there may be several.
+        self.dtype: Any = np.float64
+        if options.Cs is None:
+            self.dtype = Precision.of(problem, largest_norm2(problem), options.tol).dtype
+        # Largest first: the last of them shall not be waited for by all other threads. Smallest
+        # first where time is limited: more rows get a machine in the same time.
+        sign = -1 if options.deadline.max_time is None else 1
+        self.order = sorted(range(len(self.sizes)), key=lambda c: (sign * self.sizes[c], c))
+
+    def _budgets(self) -> list[int] | None:
+        """Return the vectors that each cell may have, all together no more than allowed."""
+        most, sizes = self.options.max_vectors, self.sizes
+        if most is None:
+            return None
+        least = self.problem.n_problems * len(sizes)
+        if most < least and len(sizes) > 1:
+            raise ValueError(
+                f"max_vectors={most} is less than one for each problem in each of "
+                f"{len(sizes):,} cells; give {least:,} or more, or larger cells."
+            )
+        share = most * np.array(sizes) / sum(sizes)
+        budgets = np.floor(share).astype(int)
+        # What rounding has left goes to those that lost most by it.
+        for cell in np.argsort(budgets - share, kind="stable")[: most - int(budgets.sum())]:
+            budgets[cell] += 1
+        return [int(each) for each in budgets]
+
+    def _problem_of(self, cell: int) -> Problem:
+        kernels, Cs = self.options.kernels, self.options.Cs
+        if kernels is None or Cs is None:
+            return self.problem
+        number = self.members.chosen[cell]
+        return replace(self.problem.with_C(Cs[number]), kernel=kernels[number])
+
+    def fit(self, cell: int) -> Fitted | None:
+        """Return the machine of a cell; None where time did not last."""
+        problem, index, options = self._problem_of(cell), self.members.train[cell], self.options
+        limit = None if self.budgets is None else self.budgets[cell]
+        if limit == 0:
+            return self.constant(cell)
+        # The only cell is no cell: it gets what would be there without.
+        if len(self.sizes) > 1 and len(index) <= options.matrix_rows:
+            exact = exact_machine(problem, index, options.tol, self.dtype, options.deadline)
+            if exact is None or limit is None or len(exact.vectors) <= limit:
+                return exact
+        inner = replace(options, max_vectors=limit, earlier=None, report=None)
+        if len(self.sizes) > 1:
+            # Cells are fitted beside each other.
+            inner = replace(inner, threads=1)
+        return large_machine(problem, index, lambda part: fit_uncut(part, inner))
+
+    def constant(self, cell: int) -> Fitted:
+        """Return a machine at no cost, for a cell that the fit did not get to."""
+        problem, index = self._problem_of(cell), self.members.train[cell]
+        return constant_machine(problem, index, problem.rows.take(index[:1]))
+
+    # The methods of a solver.
+
+    def start(self) -> CellsState:
+        """Begin with no cell."""
+        return CellsState(())
+
+    def step(self, state: CellsState) -> CellsState:
+        """Fit the machines of some more cells; an interrupt leaves those that are done."""
+        first, deadline = len(state.fits), self.options.deadline
+        done: list[Fitted] = []
+        with deadline.ends_on_interrupt():
+            cells = self.order[first : first + _AT_A_TIME]
+            for fit in ordered_map(self.fit, cells, self.options.threads):
+                if fit is None:
+                    break
+                done.append(fit)
+                if deadline.passed:
+                    break
+        return CellsState((*state.fits, *done))
+
+    def finish(self, state: CellsState) -> CellsState:
+        """Put a constant into the cells that were not reached."""
+        rest = self.order[len(state.fits) :]
+        return CellsState(state.fits + tuple(self.constant(cell) for cell in rest))
+
+    def machines(self, state: CellsState) -> list[Fitted]:
+        """Return the machines in the order of the cells."""
+        place = np.argsort(self.order)
+        return [state.fits[k] for k in place]
+
+    def certificate(self, state: CellsState) -> Certificate:
+        """Return the sums over the cells; those that are missing count as nothing proved."""
+        proved = [fit.certificate for fit in state.fits]
+        primal = sum(each.primal for each in proved)
+        dual = sum(each.dual for each in proved)
+        spans = any(each.full_dual is not None for each in proved)
+        full = (each.dual if each.full_dual is None else each.full_dual for each in proved)
+        done = len(proved) == len(self.sizes)
+        return bounds(
+            primal,
+            dual,
+            gap=relative_gap(primal, dual) if done else 1.0,
+            scope="cells",
+            n_vectors=sum(len(fit.vectors) for fit in state.fits),
+            n_passes=2,
+            n_kernel=sum(each.n_kernel for each in proved),
+            full_dual=sum(full) if spans else None,
+        )
+
+    def stopped(self, state: CellsState) -> Stop | None:
+        """Return what all cells came to, the worst one by name."""
+        if len(state.fits) < len(self.sizes):
+            return None
+        gaps = [fit.certificate.gap for fit in state.fits]
+        worst = int(np.argmax(gaps))
+        reason = (
+            f"{len(gaps):,} cells of up to {max(self.sizes):,} rows, the largest "
+            f"gap {gaps[worst]:.1e} in cell {self.order[worst]}"
+        )
+        unsolved = [fit.stop for fit in state.fits if not fit.stop.converged]
+        if not unsolved:
+            return Stop(Ended.SOLVED, reason)
+        deadline = self.options.deadline
+        if deadline.passed:
+            return Stop(deadline.stop.kind, f"{deadline.stop.reason}, {reason}")
+        return Stop(unsolved[0].kind, reason)

@@ -1,0 +1,146 @@
+"""Max-margin directions inside the span of a few vectors: all rows, all problems, all directions.
+
+The first directions of all problems are a span fit (``span``), which chooses the vectors Z; the
+later ones are span fits on the same vectors, w orthogonal to the earlier directions. K(X, Z) is
+computed once and serves everything, in the fit as in `transform`.
+
+Functions are coefficients β of the vectors, with inner product βᵀK_zβ'. A constraint on w = Σβφ(z)
+is a normal n with nᵀβ = 0: n = K_z u for a direction orthogonal to u, and n = Σ s k_z(x) u(x) over
+the rows for one that is uncorrelated with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.directions.rounds import Direction, error_of, varies
+from widemargin.loop import Deadline, Limits, Result, run
+from widemargin.problem import Problem
+from widemargin.span import Basis, SpanFit, SpanOptions, SpanState, span_solver
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Relative gap of the fit that only chooses the vectors.
+_CHOICE_TOL = 1e-2
+
+
+class SpanFinder:
+    """Directions in the span of vectors that all problems share.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    constraint : {"orthogonal", "uncorrelated"}
+        What directions have to do with each other.
+    options : SpanOptions
+        How machines are fitted, and where vectors come from.
+    """
+
+    scope = "span"
+
+    def __init__(self, problem: Problem, *, constraint: str, options: SpanOptions) -> None:
+        self.problem = problem
+        self.constraint = constraint
+        self.options = options
+        self._first = span_solver(problem, options)
+        self._latest: SpanFit | None = None
+        self._n_kernel, self._n_passes = 0, 0
+
+    @property
+    def basis(self) -> Basis:
+        """The vectors."""
+        assert self._latest is not None
+        return self._latest.basis
+
+    def find(
+        self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline
+    ) -> list[Direction[Vector]]:
+        """Return the best direction of each problem."""
+        columns = list(range(len(problems)))
+        rough: list[Direction[Vector]] | None = None
+        if self._latest is None:
+            solver, whole = self._first, len(problems) == self.problem.n_problems
+            if not whole:
+                # The problems come one by one, but the vectors are to be good for all of them.
+                solver.tol = max(self.options.tol, _CHOICE_TOL)
+            result = self._run(solver, deadline)
+            self._latest = solver
+            chosen = columns if whole else list(problems)
+            rough = self._directions(solver, result, chosen, problems, earlier)
+            if whole or not result.converged:
+                return rough
+        units = [self._units(found) for found in earlier]
+        directions = np.stack([each.T for each in units]) if units[0].shape[1] else None
+        chosen_problem = self.problem.columns(list(problems))
+        solver = self._latest.again(chosen_problem, directions, self.options.tol)
+        result = self._run(solver, deadline)
+        self._latest = solver
+        if rough is not None and not result.converged and not result.state.beta.any():
+            # It was over before the first step.
+            return [replace(each, stop=result.stop) for each in rough]
+        return self._directions(solver, result, columns, problems, earlier)
+
+    def _run(self, solver: SpanFit, deadline: Deadline) -> Result[SpanState]:
+        return run(solver, Limits(self.options.max_iter, deadline), self.options.report)
+
+    def _units(self, earlier: list[Vector]) -> Matrix:
+        """Return coefficients of orthonormal vectors that new directions must be orthogonal to."""
+        basis = self.basis
+        coef = np.array(earlier).reshape(len(earlier), basis.size).T
+        if not coef.size:
+            return coef
+        assert self._latest is not None
+        if self.constraint == "orthogonal":
+            normals = basis.gram @ coef
+        else:
+            normals = self._latest.descent.moments(coef)
+        orthonormal, _ = np.linalg.qr(basis.whitened(normals))
+        return basis.coefficients(orthonormal)
+
+    def _directions(
+        self,
+        solver: SpanFit,
+        result: Result[SpanState],
+        columns: Sequence[int],
+        problems: Sequence[int],
+        earlier: list[list[Vector]],
+    ) -> list[Direction[Vector]]:
+        """Return the machines' w as unit directions."""
+        basis, state = solver.basis, result.state
+        scores = solver.scores()
+        n_kernel = result.certificate.n_kernel - self._n_kernel
+        n_passes = result.certificate.n_passes - self._n_passes
+        self._n_kernel, self._n_passes = result.certificate.n_kernel, result.certificate.n_passes
+        # What the precision of kernel values may hide belongs to the gap.
+        hidden = (state.rounding or 0.0) / max(float(state.primal.sum()), np.finfo(float).tiny)
+        found = []
+        for i, (column, p) in enumerate(zip(columns, problems, strict=True)):
+            beta, bias = state.beta[:-1, column], float(state.beta[-1, column])
+            units = self._units(earlier[i])
+            for _ in range(2 if units.size else 0):
+                # Once more for the last digits.
+                beta = beta - units @ (units.T @ (basis.gram @ beta))
+            norm = float(np.sqrt(max(0.0, float(beta @ basis.gram @ beta))))
+            scale = 1.0 / norm if norm > 0 else 0.0
+            direction = Direction(
+                p,
+                beta * scale,
+                norm,
+                bias * scale,
+                error_of(self.problem, p, scores[:, column]),
+                float(state.primal[column]),
+                float(state.dual[column] - hidden * state.primal[column]),
+                n_vectors=basis.size,
+                varies=varies(scores[:, column]),
+                stop=result.stop,
+            )
+            if not i:
+                direction = replace(direction, n_kernel=n_kernel, n_passes=n_passes)
+            found.append(direction)
+        return found

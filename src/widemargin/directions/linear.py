@@ -1,0 +1,254 @@
+"""Max-margin directions for the linear kernel: Newton's method in the input space.
+
+    min  ½‖w‖² + ½b² + C Σ s max(0, 1 − y (wᵀx + b))²,     Uᵀw = 0.
+
+Here w has as many numbers as a row, so no kernel matrix is needed, and rows of any number are
+looked at block by block, dense or CSR (``qp.newton``). All problems take their steps together.
+
+The two methods of MMDA differ in where the earlier directions U (orthonormal) enter. *Deflation*
+(section 3.1) takes them out of the rows, x' = x − U(Uᵀx), (2), and solves without a constraint.
+*Direct* (section 3.2) leaves the rows as they are and adds multipliers γ to Newton's system,
+
+    [H U; Uᵀ 0] (d, γ) = (−g, 0).
+
+Proposition 3: the answer is the same. ``linear_hinge`` has the machines of MMDA's (1), with a free
+bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from widemargin.certificate import Certificate
+from widemargin.directions.rounds import Direction, error_of, how_it_ended, varies
+from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, relative_gap, run
+from widemargin.problem import Problem
+from widemargin.qp.newton import Features, Newton, Piecewise, Point
+from widemargin.rows import IndexArray, Rows, rows_per_block
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# Rows of a block at the most.
+_MOST_ROWS = 4096
+
+
+class RowFeatures(Features):
+    """The rows themselves, with a 1 behind each for the bias."""
+
+    def __init__(self, rows: Rows) -> None:
+        n, d = rows.shape
+        self.rows, self.shape, self.threads = rows, (n, d + 1), rows.threads
+        # A dense block, and what its products take.
+        self.chunk = rows_per_block(rows.memory, 3 * 8 * (d + 1), _MOST_ROWS)
+
+    def block(self, where: slice | IndexArray) -> Any:
+        """Return some of the rows in float64, dense or CSR."""
+        return self.rows.block(where).astype(np.float64, copy=False)
+
+    def times(self, block: Any, X: Matrix) -> Matrix:
+        """Return the scores wᵀx + b of a block, a column for each row (w, b) of X."""
+        scores: Matrix = block @ X[:, :-1].T + X[:, -1]
+        return scores
+
+    def pulled(self, block: Any, weight: Matrix) -> Matrix:
+        """Return Σ weight (x, 1) over a block."""
+        # Transposed, for a sparse matrix must stand on the left.
+        sums = (block.T @ weight.T).T
+        return np.column_stack([sums, weight.sum(axis=1)])
+
+    def curved(self, block: Any, weight: Vector) -> Matrix:
+        """Return Σ weight (x, 1)(x, 1)ᵀ over a block."""
+        rows = np.empty((block.shape[0], self.shape[1]))
+        rows[:, :-1] = block.toarray() if sparse.issparse(block) else block
+        rows[:, -1] = 1.0
+        return super().curved(rows, weight)
+
+
+class LinearFinder:
+    """Directions in the input space.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows; their kernel is the linear one.
+    method : {"direct", "deflation"}
+        How earlier directions are kept out.
+    constraint : {"orthogonal", "uncorrelated"}
+        What directions have to do with each other.
+    tol : float
+        Relative duality gap.
+    max_iter : int, default=10000
+        Steps at the most.
+    """
+
+    scope = "full"
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        method: str,
+        constraint: str,
+        tol: float,
+        max_iter: int = 10_000,
+    ) -> None:
+        self.problem = problem
+        self.method = method
+        self.constraint = constraint
+        self.tol = tol
+        self.max_iter = max_iter
+        self.features = RowFeatures(problem.rows)
+
+    def find(
+        self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline
+    ) -> list[Direction[Vector]]:
+        """Return the best direction of each problem."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            stated = [self._stated(p, found) for p, found in zip(problems, earlier, strict=True)]
+            solver = LinearNewton(self.features, stated, self.tol)
+            # Newton's method ends by itself: no number of steps is a stall.
+            limits = Limits(self.max_iter, deadline, patience=self.max_iter)
+            result = run(solver, limits)
+        found = []
+        for i, p in enumerate(problems):
+            direction = self._direction(p, result.state, i, deadline)
+            n_passes = 0 if i else solver.newton.n_passes
+            found.append(replace(direction, n_passes=n_passes))
+        return found
+
+    def _stated(self, p: int, earlier: list[Vector]) -> Piecewise:
+        """Return the problem of one class against the rest, without the earlier directions."""
+        problem, size = self.problem, self.features.shape[1]
+        price = problem.C[p] * problem.weight
+        stated = Piecewise.squared_hinge(problem.sign(p), price, size)
+        units = normals(problem, earlier, self.constraint)
+        if not units.size:
+            return stated
+        # The bias is not in it.
+        border = np.vstack([units, np.zeros((1, units.shape[1]))])
+        return replace(stated, normals=border, deflated=self.method == "deflation")
+
+    def _direction(
+        self, p: int, state: LinearState, i: int, deadline: Deadline
+    ) -> Direction[Vector]:
+        point, (primal, dual) = state.points[i], state.objectives[i]
+        w, bias = point.x[:-1], float(point.x[-1])
+        norm = float(np.linalg.norm(w))
+        scale = 1.0 / norm if norm > 0 else 0.0
+        met = relative_gap(primal, dual) <= self.tol
+        return Direction(
+            p,
+            w * scale,
+            norm,
+            bias * scale,
+            error_of(self.problem, p, point.scores),
+            primal,
+            dual,
+            n_vectors=1,
+            varies=varies(point.scores),
+            stop=how_it_ended(met, deadline, "linear system"),
+        )
+
+
+@dataclass(frozen=True)
+class LinearState:
+    """Machines (w, b) of all problems, with their objectives and bounds on these."""
+
+    points: tuple[Point, ...]
+    objectives: tuple[tuple[float, float], ...]
+
+
+class LinearNewton:
+    """Newton's method for several problems on the rows: a solver for ``loop.run``.
+
+    Parameters
+    ----------
+    features : Features
+        The rows.
+    problems : list of Piecewise
+        Squared-hinge problems.
+    tol : float
+        Relative duality gap.
+    """
+
+    def __init__(self, features: Features, problems: list[Piecewise], tol: float) -> None:
+        self.problems = problems
+        self.tol = tol
+        n, size = features.shape
+        self.newton = Newton(features, problems, [(np.zeros(size), np.zeros(n))] * len(problems))
+
+    def start(self) -> LinearState:
+        """Begin at zero."""
+        return self._looked_at()
+
+    def step(self, state: LinearState) -> LinearState:
+        """Take a step in all problems."""
+        self.newton.step()
+        return self._looked_at()
+
+    def _looked_at(self) -> LinearState:
+        points = self.newton.points
+        pairs = list(zip(self.problems, points, strict=True))
+        weight = np.array([problem.sign * problem.alpha(point.scores) for problem, point in pairs])
+        pulls = self.newton.features.sums(weight)
+        self.newton.n_passes += 1
+        if not np.isfinite(pulls).all():
+            raise ValueError(
+                "X has values too large for the linear kernel: their squares overflow; scale X."
+            )
+        objectives = []
+        for p, ((problem, point), pull) in enumerate(zip(pairs, pulls, strict=True)):
+            dual = problem.squared_hinge_bound(point.scores, problem.tangential(pull))
+            objectives.append((point.value, dual))
+            if relative_gap(point.value, dual) <= self.tol:
+                self.newton.finish(p)
+        return LinearState(tuple(points), tuple(objectives))
+
+    def certificate(self, state: LinearState) -> Certificate:
+        """Return primal and dual of all problems together."""
+        primal, dual = (float(sum(each)) for each in zip(*state.objectives, strict=True))
+        return bounds(primal, dual, n_passes=self.newton.n_passes)
+
+    def stopped(self, state: LinearState) -> Stop | None:
+        """Return whether all problems are solved."""
+        if not self.newton.done:
+            return None
+        met = all(relative_gap(*each) <= self.tol for each in state.objectives)
+        kind = Ended.SOLVED if met else Ended.PRECISION
+        return Stop(kind, f"gap within {self.tol:g}" if met else "no more digits")
+
+    def finish(self, state: LinearState) -> LinearState:
+        """Return the state as it is."""
+        return state
+
+
+def normals(problem: Problem, earlier: list[Vector], constraint: str) -> Matrix:
+    """Return an orthonormal basis of what w must be orthogonal to, as columns.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    earlier : list of ndarray of shape (d,)
+        Earlier directions.
+    constraint : {"orthogonal", "uncorrelated"}
+        The directions u themselves, or Σ s x (xᵀu) over the rows.
+    """
+    directions = np.array(earlier).reshape(len(earlier), problem.rows.shape[1]).T
+    if not directions.size:
+        return directions
+    if constraint == "uncorrelated":
+        features = RowFeatures(problem.rows)
+        points = np.column_stack([directions.T, np.zeros(len(earlier))])
+        values = features.products(points)
+        directions = features.sums(problem.weight * values)[:, :-1].T
+    basis, sizes, _ = np.linalg.svd(directions, full_matrices=False)
+    independent: Matrix = basis[:, sizes > 1e-10 * sizes.max()]
+    return independent

@@ -1,0 +1,108 @@
+"""Max-margin directions for the linear kernel with the hinge loss and a free bias: (1) of MMDA.
+
+    min  ½‖w‖² + C Σ s max(0, 1 − y (wᵀx + b)),     Uᵀw = 0.
+
+*Deflation* takes the earlier directions U out of the rows, x' = x − U(Uᵀx), (2). *Direct* leaves
+the rows as they are, with γ beside α, (7). Both work on the rows themselves: a kernel value is a
+product of two rows, made when it is needed (``qp.hinge_dual``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.directions.linear import normals
+from widemargin.directions.rounds import Direction, error_of, how_it_ended, varies
+from widemargin.loop import Deadline
+from widemargin.problem import Problem
+from widemargin.qp import HingeDual, solve_hinge_dual
+from widemargin.threads import ordered_map
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+class LinearHingeFinder:
+    """Directions in the input space, with the hinge loss.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows; their kernel is the linear one.
+    method : {"direct", "deflation"}
+        How earlier directions are kept out.
+    constraint : {"orthogonal", "uncorrelated"}
+        What directions have to do with each other.
+    tol : float
+        Relative duality gap.
+    memory : int
+        Budget in bytes; the rows must fit into it twice, dense.
+    """
+
+    scope = "full"
+
+    def __init__(
+        self, problem: Problem, *, method: str, constraint: str, tol: float, memory: int
+    ) -> None:
+        n, d = problem.rows.shape
+        if 2 * 8 * n * d > memory:
+            raise ValueError(
+                f"loss='hinge' keeps {n:,} × {d:,} values twice, which takes "
+                f"{16 * n * d / 1e9:.1f} GB; raise memory, or use loss='squared_hinge', which "
+                "reads rows block by block."
+            )
+        self.problem = problem
+        self.method = method
+        self.constraint = constraint
+        self.tol = tol
+        self.X: Matrix = problem.rows.take(np.arange(n)).astype(np.float64)
+
+    def find(
+        self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline
+    ) -> list[Direction[Vector]]:
+        """Return the best direction of each problem."""
+
+        def find_one(i: int) -> Direction[Vector]:
+            units = normals(self.problem, earlier[i], self.constraint)
+            return self._find(problems[i], units, deadline)
+
+        every, threads = range(len(problems)), self.problem.threads
+        return list(ordered_map(find_one, every, threads, deadline.interrupt))
+
+    def _find(self, p: int, units: Matrix, deadline: Deadline) -> Direction[Vector]:
+        solved = self._solved(p, units, deadline)
+        w = self.X.T @ (self.problem.sign(p) * solved.alpha)
+        # Once more for the last digits.
+        for _ in range(2):
+            w = w - units @ (units.T @ w)
+        norm = float(np.linalg.norm(w))
+        scale = 1.0 / norm if norm > 0 else 0.0
+        met = solved.gap <= 2 * max(self.tol, 1e-9)
+        return Direction(
+            p,
+            w * scale,
+            norm,
+            solved.intercept * scale,
+            error_of(self.problem, p, self.X @ w + solved.intercept),
+            solved.primal,
+            solved.dual,
+            n_vectors=1,
+            varies=varies(self.X @ w),
+            stop=how_it_ended(met, deadline, "quadratic program"),
+        )
+
+    def _solved(self, p: int, units: Matrix, deadline: Deadline) -> HingeDual:
+        sign, upper = self.problem.sign(p), self.problem.C[p] * self.problem.weight
+        projection = self.X @ units
+        shared: dict[str, Any] = {
+            "tol": max(1e-12, 0.01 * self.tol),
+            "factored": True,
+            "deadline": deadline,
+        }
+        if self.method == "deflation":
+            return solve_hinge_dual(self.X - projection @ units.T, sign, upper, **shared)
+        return solve_hinge_dual(self.X, sign, upper, projection=projection, **shared)

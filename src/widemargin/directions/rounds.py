@@ -1,0 +1,294 @@
+"""One max-margin direction after another: which problem is next, and when there are no more.
+
+MMDA extracts directions problem by problem, each the normal of the widest margin in what the
+earlier ones have left over. How a direction is found is a `Finder`'s matter (``deflation``,
+``direct``, ``core``, ``in_span``, ``linear``); this is what they have in common.
+
+A direction is worth having if its machine does better than a constant one. Where the remaining
+subspace holds no such direction (there are no dimensions left, or nothing in them tells the
+classes apart), the problem has come to its end: anything else would be noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.certificate import Certificate
+from widemargin.loop import Deadline, Ended, Stop, bounds
+from widemargin.problem import Problem
+
+Vector = NDArray[np.float64]
+Function = TypeVar("Function")
+
+# Even an exact solution cannot tell a smaller gain over the constant machine from rounding.
+_LEAST_GAIN = 1e-9
+SOLVED = Stop(Ended.SOLVED, "solved")
+
+
+@dataclass(frozen=True)
+class Direction(Generic[Function]):
+    """A unit direction, and what is known of the machine whose normal it is.
+
+    Attributes
+    ----------
+    problem : int
+        Label column that it separates.
+    function : object
+        x ↦ uᵀφ(x) with ‖u‖ = 1, as the finder represents it.
+    norm : float
+        ‖w‖ of the machine; the margin is its inverse.
+    intercept : float
+        b of the machine, divided by ‖w‖.
+    error : float
+        Share of the weight of the rows on the wrong side.
+    primal, dual : float
+        Objective and lower bound, within `scope` of the finder.
+    n_vectors : int
+        Vectors of this machine alone.
+    varies : bool
+        Whether the feature is not the same for all rows. A constant one may do better than none,
+        for it takes over from the bias, which has its price; but it tells nothing.
+    n_kernel, n_passes : int
+        Kernel evaluations and passes over the rows that it cost, for the first of those that
+        were found together.
+    order : int
+        Place among the directions of its problem, from 1.
+    seconds : float
+        Time that it took, shared equally by those that were found together.
+    stop : Stop
+        How its solver ended.
+    """
+
+    problem: int
+    function: Function
+    norm: float
+    intercept: float
+    error: float
+    primal: float
+    dual: float
+    n_vectors: int
+    varies: bool
+    n_kernel: int = 0
+    n_passes: int = 0
+    order: int = 0
+    seconds: float = 0.0
+    stop: Stop = SOLVED
+
+
+class Finder(Protocol[Function]):
+    """How directions are found.
+
+    Attributes
+    ----------
+    scope : {"full", "span"}
+        The problem that objectives and bounds speak of.
+    """
+
+    scope: str
+
+    def find(
+        self, problems: Sequence[int], earlier: list[list[Function]], deadline: Deadline
+    ) -> list[Direction[Function]]:
+        """Return the best direction of each problem, unrelated to its earlier ones.
+
+        It should end when the time does.
+        """
+
+
+@dataclass(frozen=True)
+class Found(Generic[Function]):
+    """Directions so far.
+
+    Attributes
+    ----------
+    directions : tuple of Direction
+        In the order in which they were found.
+    ended : frozenset of int
+        Problems that have come to their end.
+    n_rounds : int
+        Rounds that were taken.
+    cut : Stop or None
+        How a solver ended before it had a direction at all.
+    """
+
+    directions: tuple[Direction[Function], ...]
+    ended: frozenset[int]
+    n_rounds: int
+    cut: Stop | None = None
+
+
+class Extraction(Generic[Function]):
+    """Find the directions of all problems: a solver for ``loop.run``, whose step is a round.
+
+    Parameters
+    ----------
+    finder : Finder
+        How.
+    problem : Problem
+        The rows.
+    constant : ndarray of shape (n_problems,)
+        Objective of the best constant machine of each problem.
+    n_directions : int
+        Directions of each problem at the most.
+    across : bool
+        Whether a direction must be unrelated to those of all problems. Then one problem comes after
+        the other; else all are solved together.
+    tol : float
+        Relative gap of the solutions: a gain below it is none.
+    deadline : Deadline
+        The end of all rounds.
+    """
+
+    def __init__(
+        self,
+        finder: Finder[Function],
+        problem: Problem,
+        constant: Vector,
+        *,
+        n_directions: int,
+        across: bool,
+        tol: float,
+        deadline: Deadline,
+    ) -> None:
+        self.finder = finder
+        self.constant = constant
+        self.across = across
+        self.least_gain = max(_LEAST_GAIN, tol)
+        everything = list(range(problem.n_problems))
+        one_round = [[p] for p in everything] if across else [everything]
+        self.rounds = n_directions * one_round
+        self.deadline = deadline
+
+    def start(self) -> Found[Function]:
+        """Return the directions of the first round."""
+        return self.step(Found((), frozenset(), 0))
+
+    def step(self, state: Found[Function]) -> Found[Function]:
+        """Take a round."""
+        begun = perf_counter()
+        problems = [p for p in self.rounds[state.n_rounds] if p not in state.ended]
+        found: list[Direction[Function]] = []
+        if problems:
+            earlier = [self._earlier(state, p) for p in problems]
+            found = self.finder.find(problems, earlier, self.deadline)
+        share = (perf_counter() - begun) / max(1, len(found))
+        kept, ended, cut = [], set(state.ended), state.cut
+        for direction in found:
+            p = direction.problem
+            # By the lower bound: what a rough solution has missed may still be there.
+            gains = direction.dual < (1.0 - self.least_gain) * self.constant[p]
+            if direction.norm and gains and direction.varies:
+                order = 1 + sum(other.problem == p for other in state.directions)
+                kept.append(replace(direction, order=order, seconds=share))
+            elif direction.norm or direction.stop.converged:
+                ended.add(p)
+            else:
+                cut = direction.stop
+        return Found((*state.directions, *kept), frozenset(ended), state.n_rounds + 1, cut)
+
+    def _earlier(self, state: Found[Function], problem: int) -> list[Function]:
+        return [
+            other.function for other in state.directions if self.across or other.problem == problem
+        ]
+
+    def certificate(self, state: Found[Function]) -> Certificate:
+        """Return primal and dual of all directions together."""
+        primal = sum(direction.primal for direction in state.directions)
+        dual = sum(direction.dual for direction in state.directions)
+        sizes = [direction.n_vectors for direction in state.directions]
+        # In a span all directions have the same vectors.
+        n_vectors = max(sizes, default=0) if self.finder.scope == "span" else sum(sizes)
+        return bounds(
+            primal,
+            dual,
+            scope=self.finder.scope,
+            n_vectors=n_vectors,
+            n_passes=sum(direction.n_passes for direction in state.directions),
+            n_kernel=sum(direction.n_kernel for direction in state.directions),
+        )
+
+    def stopped(self, state: Found[Function]) -> Stop | None:
+        """Return whether all rounds are taken."""
+        stops = [direction.stop for direction in state.directions]
+        wanted = [stop for stop in stops if stop.kind.by_user]
+        if state.cut or wanted:
+            return state.cut or wanted[0]
+        left = self.rounds[state.n_rounds :]
+        if any(p not in state.ended for problems in left for p in problems):
+            return None
+        # A direction that was cut short is named, for the others are well.
+        short = [stop for stop in stops if not stop.converged]
+        return short[0] if short else Stop(Ended.SOLVED, "all directions found")
+
+    def finish(self, state: Found[Function]) -> Found[Function]:
+        """Return the state as it is: every direction is complete."""
+        return state
+
+
+def constant_objectives(problem: Problem, loss: str) -> Vector:
+    """Return the objective of the best machine with w = 0 in every problem.
+
+    For the squared hinge that is min_b ½b² + C Σ s (1 − y b)², whose root is
+    b = 2C Σ s y / (1 + 2C Σ s), within ±1; for the hinge, which does not pay for b, the rows of the
+    smaller class are lost.
+    """
+    C, total = float(problem.C[0]), float(problem.weight.sum())
+    balance = np.bincount(problem.code, weights=problem.weight) @ problem.table
+    if loss == "hinge":
+        return np.asarray(C * (total - np.abs(balance)))
+    b = 2.0 * C * balance / (1.0 + 2.0 * C * total)
+    above, below = 0.5 * (total + balance), 0.5 * (total - balance)
+    objective: Vector = 0.5 * b * b + C * (above * (1 - b) ** 2 + below * (1 + b) ** 2)
+    return objective
+
+
+def squared_objectives(
+    alpha: Vector, sign: Vector, values: Vector, ridge: Vector
+) -> tuple[float, float, float]:
+    """Return primal, dual and bias of a dual point of the squared-hinge problem.
+
+    Parameters
+    ----------
+    alpha : ndarray of shape (n,)
+        Dual variables.
+    sign : ndarray of shape (n,)
+        Labels ±1.
+    values : ndarray of shape (n,)
+        wᵀφ(x) of the w that belongs to `alpha`.
+    ridge : ndarray of shape (n,)
+        1 / (2 C s).
+    """
+    beta = alpha * sign
+    bias = float(beta.sum())
+    norm2 = float(beta @ values) + bias * bias
+    slack = np.maximum(0.0, 1.0 - sign * (values + bias))
+    primal = 0.5 * norm2 + 0.5 * float((slack * slack / ridge).sum())
+    dual = float(alpha.sum()) - 0.5 * norm2 - 0.5 * float((alpha * (alpha * ridge)).sum())
+    return primal, dual, bias
+
+
+def error_of(problem: Problem, p: int, decision: NDArray[Any]) -> float:
+    """Return the share of the rows' weight on the wrong side of a machine."""
+    wrong = problem.sign(p) * decision <= 0
+    return float(problem.weight[wrong].sum() / problem.weight.sum())
+
+
+def varies(values: NDArray[Any]) -> bool:
+    """Return whether values differ by more than rounding."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return float(np.ptp(values)) > 16.0 * float(np.finfo(values.dtype).eps) * largest
+
+
+def how_it_ended(met: bool, deadline: Deadline, system: str) -> Stop:
+    """Return how the solver of a direction ended, `system` being what it has solved."""
+    if met:
+        return SOLVED
+    if deadline.passed:
+        return deadline.stop
+    return Stop(Ended.PRECISION, f"no more digits in the {system}")

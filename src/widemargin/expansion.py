@@ -1,0 +1,149 @@
+"""Functions in the span of a few vectors, and their values at rows.
+
+Every fitted machine, feature and map of this library is a sum over vectors. Here, and nowhere
+else, kernel values of rows are multiplied with coefficients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from widemargin.certificate import Certificate
+from widemargin.kernels import Kernel
+from widemargin.kernels.kernel import check_finite
+from widemargin.loop import Resources, Stop
+from widemargin.rows import IndexArray, Rows
+from widemargin.threads import scratch
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Functions f_p(x) = Σ_j coef[j, p] k(x, v_j) + intercept_p.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        k.
+    vectors : ndarray of shape (n_vectors, n_features)
+        v_j.
+    coef : ndarray of shape (n_vectors, n_functions)
+        Their coefficients.
+    intercept : ndarray of shape (n_functions,) or float
+        What is added to the sums.
+    dtype : dtype
+        Precision of the kernel values.
+    """
+
+    kernel: Kernel
+    vectors: NDArray[Any]
+    coef: Matrix
+    intercept: NDArray[np.float64] | float = 0.0
+    # float64 by default: coefficients of both signs enlarge the rounding of kernel values.
+    dtype: DTypeLike = np.float64
+
+    @property
+    def width(self) -> int:
+        """How many functions there are."""
+        return int(self.coef.shape[1])
+
+    def values(
+        self, rows: Rows, index: IndexArray | None = None, dtype: DTypeLike = np.float64
+    ) -> NDArray[Any]:
+        """Return the values at rows (all if index is None), a column for each function."""
+        at_a_time = rows.vectors_at_a_time
+        visit = partial(self._at_block, at_a_time=at_a_time)
+        width = min(at_a_time, len(self.vectors)) + self.width
+        return rows.gather(visit, index, width=width, dtype=dtype)
+
+    def _at_block(self, block: Any, where: slice, at_a_time: int) -> Matrix:
+        return self(block, at_a_time)
+
+    def __call__(self, block: Any, at_a_time: int = Rows.vectors_at_a_time) -> Matrix:
+        """Return the values at a block of rows, setting it against some vectors at a time."""
+        total = np.empty((block.shape[0], self.width))
+        total[...] = self.intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first in range(0, len(self.vectors), at_a_time):
+                vectors = self.vectors[first : first + at_a_time]
+                coef = self.coef[first : first + at_a_time]
+                values = scratch((block.shape[0], len(vectors)), self.dtype)
+                self.kernel.block(block, vectors, out=values)
+                total += values @ coef.astype(self.dtype, copy=False)
+            check_finite(self.kernel, total)
+        return total
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The machines of all problems as an engine returns them.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_vectors, n_features)
+        Their vectors.
+    index : ndarray of int of shape (n_vectors,) or None
+        The rows of the problem that they are, if they are rows.
+    coef : ndarray of shape (n_vectors, n_problems)
+        Their coefficients.
+    intercept : ndarray of shape (n_problems,)
+        Biases.
+    certificate : Certificate
+        What was proved, and what it cost.
+    stop : Stop
+        How the engine ended.
+    """
+
+    vectors: NDArray[Any]
+    index: IndexArray | None
+    coef: Matrix
+    intercept: NDArray[np.float64]
+    certificate: Certificate
+    stop: Stop
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What an earlier fit to the same rows and classes found, to start from.
+
+    Attributes
+    ----------
+    index : ndarray of int of shape (n_vectors,)
+        Rows of the problem that are its vectors.
+    coef : ndarray of shape (n_vectors, n_problems)
+        Their coefficients.
+    intercept : ndarray of shape (n_problems,)
+        Biases.
+    """
+
+    index: IndexArray
+    coef: Matrix
+    intercept: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineOptions(Resources):
+    """What every engine is told beside the problem; engines add what only they need.
+
+    Attributes
+    ----------
+    tol : float
+        Relative duality gap to stop at.
+    max_iter : int
+        Steps at the most.
+    max_vectors : int or None
+        Vectors at the most; None leaves it to the engine.
+    earlier : Earlier or None
+        A solution to start from.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 10_000
+    max_vectors: int | None = None
+    earlier: Earlier | None = None

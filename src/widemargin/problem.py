@@ -1,0 +1,302 @@
+"""What is to be solved: rows, labels, weights and C of several problems, stated once.
+
+Row i with label y_i = ±1 and weight s_i; the problems p share rows and kernel values and nothing
+else:
+
+    min  ½‖w‖² + ½b² + C_p Σ_i s_i max(0, 1 − y_ip f(x_i))².
+
+One-vs-rest classes, values of C, and folds of a cross-validation (a problem takes no notice of the
+fold that it holds out) are all columns of the same statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+
+from widemargin.kernels import Kernel
+from widemargin.rows import IndexArray, Rows
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+# C times a weight must lie between these: beyond, squares and products of dual variables leave the
+# range of float64.
+_LEAST_PRICE = 1e-140
+_MOST_PRICE = 1e140
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Labelled, weighted rows, and the problems to be solved on them.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows, each different one once, in the order of a hash: the first ones are a sample.
+    kernel : Kernel
+        Their kernel.
+    code : ndarray of int of shape (n,)
+        Class of each row.
+    table : ndarray of shape (n_classes, n_problems)
+        Sign of each class in each problem, ±1.
+    weight : ndarray of shape (n,)
+        Weight s of each row, positive.
+    C : ndarray of shape (n_problems,)
+        As in ``LinearSVC(loss="squared_hinge")``.
+    number : ndarray of int of shape (n,)
+        The rows' numbers in the user's data (columns of a precomputed kernel).
+    place : ndarray of int or None
+        Which of the rows each row of the user's data is; −1 for rows that are left out.
+    fold : ndarray of int of shape (n,)
+        Fold of each row.
+    counts : ndarray of shape (n_folds, n_problems)
+        How often a problem counts the rows of a fold: 1, 0 where it leaves them out, or more.
+    """
+
+    rows: Rows
+    kernel: Kernel
+    code: Codes
+    table: Matrix
+    weight: Vector
+    C: Vector
+    number: IndexArray
+    place: IndexArray | None
+    fold: NDArray[np.int32]
+    counts: Matrix
+
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        kernel: Kernel,
+        code: Codes,
+        table: Matrix,
+        weight: Vector,
+        C: float,
+        number: IndexArray | None = None,
+        place: IndexArray | None = None,
+    ) -> Problem:
+        """State problems of one C without folds."""
+        n, n_problems = len(code), table.shape[1]
+        return cls(
+            rows,
+            kernel,
+            code,
+            table,
+            weight,
+            np.full(n_problems, float(C)),
+            np.arange(n) if number is None else number,
+            place,
+            np.zeros(n, dtype=np.int32),
+            np.ones((1, n_problems)),
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.code)
+
+    @property
+    def n_problems(self) -> int:
+        """Number of problems."""
+        return len(self.C)
+
+    @property
+    def threads(self) -> int:
+        """Threads that work on the rows."""
+        return self.rows.threads
+
+    def sign(self, problem: int, index: IndexArray | slice = slice(None)) -> Vector:
+        """Return the labels ±1 of rows in one problem."""
+        return np.ascontiguousarray(self.table[self.code[index], problem])
+
+    def signs(self, index: IndexArray | slice = slice(None)) -> Matrix:
+        """Return the labels ±1 of rows, a column for each problem."""
+        signs: Matrix = self.table[self.code[index]]
+        return signs
+
+    def ridge(self, problem: int, index: IndexArray | slice = slice(None)) -> Vector:
+        """Return 1 / (2 C s) of rows, what the squared loss adds to the diagonal of the dual."""
+        ridge: Vector = 1.0 / (2.0 * self.C[problem] * self.weight[index])
+        return ridge
+
+    def subset(self, index: IndexArray) -> Problem:
+        """Return the problems on some of the rows."""
+        return replace(
+            self,
+            rows=self.rows.subset(index),
+            code=self.code[index],
+            weight=self.weight[index],
+            number=self.number[index],
+            place=None,
+            fold=self.fold[index],
+        )
+
+    def columns(self, chosen: Sequence[int] | NDArray[Any]) -> Problem:
+        """Return some of the problems."""
+        picked = np.asarray(chosen)
+        return replace(
+            self, table=self.table[:, picked], C=self.C[picked], counts=self.counts[:, picked]
+        )
+
+    def with_signs(self, table: Matrix) -> Problem:
+        """Return the problems of other signs, with the C of the first."""
+        n_problems = table.shape[1]
+        return replace(
+            self,
+            table=table,
+            C=np.full(n_problems, self.C[0]),
+            counts=np.ones((len(self.counts), n_problems)),
+        )
+
+    def with_C(self, C: float) -> Problem:
+        """Return the problems with another C."""
+        return replace(self, C=np.full(self.n_problems, float(C)))
+
+    def in_folds(self, folds: Folds, Cs: Vector) -> Problem:
+        """Return the problems of all values of C and all folds, classes running fastest."""
+        each = self.n_problems
+        return replace(
+            self,
+            table=np.tile(self.table, len(Cs) * folds.n),
+            C=np.repeat(Cs, folds.n * each),
+            fold=folds.kind[self.number].astype(np.int32),
+            counts=np.tile(np.repeat(folds.counts, each, axis=1), len(Cs)),
+        )
+
+
+def kernel_values(
+    kernel: Kernel,
+    rows: Rows,
+    vectors: NDArray[Any],
+    out: NDArray[Any],
+    index: IndexArray | None = None,
+) -> NDArray[Any]:
+    """Write k(x, v) of rows (all if index is None) and vectors into `out`, in threads."""
+    step = rows.vectors_at_a_time
+    for begin in range(0, len(vectors), step):
+        part = vectors[begin : begin + step]
+        visit = _KernelInto(kernel, part, out[:, begin : begin + step])
+        for _ in rows.scan(visit, index, width=len(part)):
+            pass
+    return out
+
+
+@dataclass(frozen=True)
+class _KernelInto:
+    """Visitor: k(block, vectors) written where it belongs, for rows in this process."""
+
+    kernel: Kernel
+    vectors: NDArray[Any]
+    out: NDArray[Any]
+
+    def __call__(self, block: Any, where: slice) -> None:
+        self.kernel.checked_block(block, self.vectors, self.out[where])
+
+
+class Folds:
+    """Which rows each fold of a cross-validation trains on and holds out.
+
+    Attributes
+    ----------
+    n : int
+        Number of folds.
+    test : list of ndarray of int
+        Rows that each fold holds out.
+    kind : ndarray of int of shape (n_samples,)
+        Rows of one kind are trained on and held out by the same folds.
+    counts : ndarray of shape (n_kinds, n)
+        How often a fold trains on rows of a kind: 0 or 1, or more with a bootstrap.
+    """
+
+    def __init__(self, splits: list[tuple[Any, Any]], weight: Vector) -> None:
+        if not splits:
+            raise ValueError("cv gives no folds; use a number such as cv=5, or a splitter.")
+        self.n = len(splits)
+        # Indices may also be masks.
+        everything = np.arange(len(weight))
+        parts = [(everything[train], everything[test]) for train, test in splits]
+        self.test = [test for _, test in parts]
+        member = np.zeros((len(weight), 2 * self.n), dtype=np.int16)
+        for k, (train, test) in enumerate(parts):
+            if not (weight[train].any() and weight[test].any()):
+                raise ValueError(
+                    f"Fold {k} of cv has no row of positive sample_weight to train on or to hold "
+                    "out; use fewer folds, or leave rows of weight zero out."
+                )
+            np.add.at(member[:, k], train, 1)
+            member[test, self.n + k] = 1
+        kinds, kind = np.unique(member, axis=0, return_inverse=True)
+        self.kind: Codes = kind.ravel().astype(np.intp)
+        self.counts = kinds[:, : self.n].astype(np.float64)
+
+
+# Labels.
+
+
+def encoded(y: NDArray[Any], weight: Vector) -> tuple[NDArray[Any], Codes]:
+    """Return the classes of rows with a weight, and each row's number among them."""
+    try:
+        classes = np.unique(y[weight > 0])
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise TypeError(
+            f"y mixes labels of the types {', '.join(kinds)}, which cannot be put in order; make "
+            "them all text or all numbers, for example y.astype(str)."
+        ) from error
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes with positive weight, but has {len(classes)} class; "
+            "there is nothing to separate."
+        )
+    code = np.searchsorted(classes, y)
+    # Rows of weight zero may carry other labels; they are left out later.
+    return classes, np.minimum(code, len(classes) - 1).astype(np.intp)
+
+
+def one_vs_rest(n_classes: int) -> Matrix:
+    """Return the sign of each class (rows) in each problem (columns): one problem for two."""
+    table = 2.0 * np.eye(n_classes) - 1.0
+    return table[:, 1:] if n_classes == 2 else table
+
+
+def class_factors(
+    setting: Any, classes: NDArray[Any], y: NDArray[Any], weight: Vector
+) -> NDArray[np.float64]:
+    """Return the factors that `class_weight` puts on the weights of the classes' rows."""
+    kept = weight > 0
+    factor: NDArray[np.float64] = compute_class_weight(
+        setting, classes=classes, y=y[kept], sample_weight=weight[kept]
+    )
+    if not (factor > 0).all():
+        raise ValueError(
+            f"class_weight={setting!r} must be positive for every class; leave rows out with "
+            "sample_weight=0 instead."
+        )
+    return factor
+
+
+def check_prices(C: float, weight: Vector) -> None:
+    """Raise if C times a weight is so large or so small that arithmetic with it breaks down."""
+    with np.errstate(over="ignore", under="ignore"):
+        least, most = C * float(weight.min()), C * float(weight.max())
+    if not (least >= _LEAST_PRICE and most <= _MOST_PRICE):
+        raise ValueError(
+            f"C={C:g} times sample_weight (from {weight.min():g} to {weight.max():g}, with "
+            f"class_weight) must lie between {_LEAST_PRICE:g} and {_MOST_PRICE:g} to be computed "
+            "with; rescale C or sample_weight."
+        )
+
+
+def winners(classes: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels that decision values speak for: their sign, or their argmax."""
+    place = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+    labels: NDArray[Any] = classes[place]
+    return labels

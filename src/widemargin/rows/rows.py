@@ -1,0 +1,306 @@
+"""Where the training rows live: in an array, a mapped file, a CSR matrix, or a kernel matrix.
+
+Engines ask three things of the rows: ``take`` a few, draw a ``sample``, or ``scan`` all of them
+block by block. What they are stored in makes no difference to an engine.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from copy import copy
+from numbers import Real
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+
+from widemargin.threads import ordered_map
+
+Answer = TypeVar("Answer", covariant=True)
+IndexArray = NDArray[np.intp]
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+# A block takes at most this share of the memory budget, and at most so many bytes: a larger one
+# leaves the cache and gains nothing.
+_BLOCK_SHARE = 1 / 16
+_MOST_BLOCK_BYTES = 8_000_000
+# Rows of a block at the least, however small the budget is.
+_LEAST_ROWS = 16
+# Share of the budget for all blocks that threads work on at a time.
+_BLOCKS_SHARE = 0.25
+
+
+def parse_memory(memory: int | float | str) -> int:
+    """Return the number of bytes that `memory` stands for.
+
+    Parameters
+    ----------
+    memory : int, float or str
+        Bytes, or a number with a unit: "500MB", "1GB", "2.5 GB", "64 MiB".
+
+    Returns
+    -------
+    int
+        Bytes, at least one.
+
+    Examples
+    --------
+    >>> parse_memory("1GB")
+    1000000000
+    >>> parse_memory("64 MiB")
+    67108864
+    """
+    if isinstance(memory, str):
+        found = re.fullmatch(
+            r"\s*([0-9.]+(?:e[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE
+        )
+        try:
+            if found is None:
+                raise ValueError
+            number = float(found[1])
+        except ValueError:
+            raise ValueError(
+                f"memory={memory!r} is not an amount of memory: give bytes as a number, "
+                'or text such as "500MB" or "1GB".'
+            ) from None
+        unit = _UNITS[found[2].upper()]
+        if found[3]:
+            unit = 1024 ** list(_UNITS).index(found[2].upper())
+        size = number * unit
+    elif isinstance(memory, Real) and not isinstance(memory, bool):
+        size = float(memory)
+    else:
+        raise TypeError(f'memory={memory!r} must be a number of bytes, or text such as "1GB".')
+    if not (1 <= size < float("inf")):
+        raise ValueError(f"memory={memory!r} must be at least one byte, and finite.")
+    return int(size)
+
+
+def rows_per_block(memory: int, bytes_per_row: int, most: int) -> int:
+    """Return how many rows one block may hold.
+
+    It does not depend on the number of threads, so that sums over blocks are the same for any
+    number of them.
+    """
+    block = int(min(_BLOCK_SHARE * memory, _MOST_BLOCK_BYTES))
+    return min(most, max(_LEAST_ROWS, block // max(1, bytes_per_row)))
+
+
+class Visit(Protocol[Answer]):
+    """What `scan` does with each block: a plain object that could travel to another process."""
+
+    def __call__(self, block: Any, where: slice) -> Answer:
+        """Look at `block`, the rows at positions `where` of the scan's index."""
+
+
+class Rows(ABC):
+    """Rows of something that lies in reach and can be indexed by rows.
+
+    Parameters
+    ----------
+    X : ndarray, memmap, or CSR matrix or array
+        What the rows are read from.
+    memory : int
+        Budget in bytes; it bounds the size of a block.
+    threads : int
+        How many blocks are visited at a time.
+
+    Attributes
+    ----------
+    vectors_at_a_time : int
+        Vectors to set against a block at a time.
+    """
+
+    _most_rows = 1024
+    vectors_at_a_time = 16384
+
+    def __init__(self, X: Any, memory: int, threads: int) -> None:
+        self.X = X
+        self.memory = memory
+        self.threads = threads
+        self._order: IndexArray | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 stays, everything else is worked on as float64."""
+        return np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are stored in a CSR matrix."""
+        return bool(sparse.issparse(self.X))
+
+    @abstractmethod
+    def _read(self, index: IndexArray | slice) -> Any:
+        """Return stored rows as a block, dense or CSR as they are."""
+
+    @abstractmethod
+    def _row_bytes(self) -> int: ...
+
+    @abstractmethod
+    def _dense(self, block: Any) -> NDArray[Any]: ...
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        n, d = self.X.shape
+        return (n if self._order is None else len(self._order)), d
+
+    def subset(self, order: IndexArray) -> Rows:
+        """Return a view whose row i is the stored row order[i]; nothing is copied."""
+        view = copy(self)
+        view._order = self.stored_at(order)
+        return view
+
+    def stored_at(self, index: IndexArray) -> IndexArray:
+        """Return where rows stand in what they are stored in."""
+        return index if self._order is None else self._order[index]
+
+    def block(self, index: IndexArray | slice) -> Any:
+        """Return the rows at `index` as they are stored, dense or CSR."""
+        return self._read(index if self._order is None else self._order[index])
+
+    def take(self, index: IndexArray) -> NDArray[Any]:
+        """Return a few rows, dense and in memory."""
+        return self._dense(self.block(index))
+
+    def sample(self, size: int, rng: np.random.Generator) -> IndexArray:
+        """Return `size` different row numbers in ascending order."""
+        n = self.shape[0]
+        if size >= n:
+            return np.arange(n)
+        return np.sort(rng.choice(n, size, replace=False))
+
+    def scan(
+        self, visit: Visit[Answer], index: IndexArray | None = None, *, width: int = 1
+    ) -> Iterator[Answer]:
+        """Yield visit(block, where) for every block, in block order.
+
+        Parameters
+        ----------
+        visit : callable
+            Called with a block of rows and the slice of positions that it covers.
+        index : array, default=None
+            Row numbers to visit, in this order; None means all rows.
+        width : int, default=1
+            How many numbers the visitor needs for each row; with the row itself it decides the
+            block size.
+
+        Yields
+        ------
+        object
+            What `visit` returned.
+        """
+        n = self.shape[0] if index is None else len(index)
+        each = 8 * width + self._row_bytes()
+        step = rows_per_block(self.memory, each, self._most_rows)
+
+        def visit_at(where: slice) -> Answer:
+            return visit(self.block(where if index is None else index[where]), where)
+
+        spans = (slice(first, min(n, first + step)) for first in range(0, n, step))
+        room = int(_BLOCKS_SHARE * self.memory / (each * step))
+        return ordered_map(visit_at, spans, min(self.threads, max(1, room)))
+
+    def gather(
+        self,
+        visit: Visit[NDArray[Any]],
+        index: IndexArray | None = None,
+        *,
+        width: int = 1,
+        dtype: DTypeLike | None = None,
+    ) -> NDArray[Any]:
+        """Return what `visit` says of every row in one array, of the type of its answers if None.
+
+        See `scan` for the other parameters.
+        """
+        n = self.shape[0] if index is None else len(index)
+        out: NDArray[Any] | None = None
+        first = 0
+        for part in self.scan(visit, index, width=width):
+            if out is None:
+                out = np.empty((n, *part.shape[1:]), dtype=dtype or part.dtype)
+            out[first : first + len(part)] = part
+            first += len(part)
+        if out is None:
+            raise ValueError("there are no rows to look at.")
+        return out
+
+
+class ArrayRows(Rows):
+    """Rows of a two-dimensional NumPy array of any real type and order.
+
+    A memory-mapped file is read block by block: it is never copied or converted whole.
+    """
+
+    def _read(self, index: IndexArray | slice) -> NDArray[Any]:
+        return np.asarray(self.X[index], dtype=self.dtype, order="C")
+
+    def _row_bytes(self) -> int:
+        return int(self.dtype.itemsize * self.X.shape[1])
+
+    def _dense(self, block: Any) -> NDArray[Any]:
+        return np.array(block)
+
+
+class PrecomputedRows(ArrayRows):
+    """Rows of a square kernel matrix that the user computed.
+
+    A row taken as a vector is its column number: the kernel "precomputed" looks values up there.
+    """
+
+    def take(self, index: IndexArray) -> NDArray[Any]:
+        """Return the column numbers of the rows at `index`, one a row."""
+        return np.asarray(self.stored_at(index), dtype=np.float64)[:, None]
+
+
+class CSRRows(Rows):
+    """Rows of a SciPy CSR matrix or array, with 32- or 64-bit indices.
+
+    Blocks stay sparse; only the few rows that are taken as vectors become dense.
+    """
+
+    # Vectors are dense and long here, and to bring them into shape costs as much as many rows do:
+    # few of them at a time, against tall blocks.
+    _most_rows = 16384
+    vectors_at_a_time = 256
+
+    def _read(self, index: IndexArray | slice) -> Any:
+        return self.X[index].astype(self.dtype, copy=False)
+
+    def _row_bytes(self) -> int:
+        return int(16 * self.X.nnz // max(1, self.X.shape[0]))
+
+    def _dense(self, block: Any) -> NDArray[Any]:
+        dense: NDArray[Any] = block.toarray()
+        return dense
+
+
+def as_rows(X: Any, *, memory: int, threads: int, precomputed: bool = False) -> Rows:
+    """Return checked input as rows.
+
+    Parameters
+    ----------
+    X : ndarray, memmap, or CSR matrix or array
+        What scikit-learn's input check returned.
+    memory : int
+        Budget in bytes.
+    threads : int
+        Threads that visit blocks.
+    precomputed : bool, default=False
+        X is a kernel matrix.
+
+    Returns
+    -------
+    Rows
+        The rows.
+    """
+    if precomputed:
+        dense = X.toarray() if sparse.issparse(X) else X
+        return PrecomputedRows(dense, memory, threads)
+    if sparse.issparse(X):
+        return CSRRows(X, memory, threads)
+    return ArrayRows(np.asarray(X), memory, threads)

@@ -1,0 +1,366 @@
+"""Counts, means and within-class scatter of the rows: all that Fisher's criterion and its kin need.
+
+They are accumulated by blocks, each about its own means, and joined by the pairwise update of Chan,
+Golub and LeVeque (1979): no digits are lost to an offset of the rows, blocks may come in any order,
+and memory does not grow with the rows. With fourth powers (`fourth_powers`) beside them, the
+shrinkage of Ledoit and Wolf (2004) streams too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from widemargin.rows import IndexArray, Rows
+from widemargin.scatter.fourth_powers import Powers
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+class VisitFeatures(Protocol):
+    """What turns a block of rows into features, float64 and dense."""
+
+    @property
+    def width(self) -> int:
+        """How many features there are."""
+
+    def __call__(self, block: Any) -> Matrix:
+        """Return the features of the rows of a block."""
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """The rows that count.
+
+    Attributes
+    ----------
+    rows : Rows
+        Rows of positive weight.
+    code : ndarray of int of shape (n,)
+        Their classes, as numbers from 0.
+    weight : ndarray of shape (n,)
+        Their weights.
+    index : ndarray of int of shape (n,)
+        Where they stand among the rows that were given.
+    """
+
+    rows: Rows
+    code: NDArray[np.intp]
+    weight: Vector
+    index: IndexArray
+
+
+@dataclass
+class ClassScatter:
+    """Counts, means and within-class scatter, accumulated by blocks.
+
+    Numbers are kept about an origin and in a unit (a power of two), both taken from the rows: rows
+    of any offset and size then keep their digits. `mean` and `within` are in the rows' own units.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (n_features,)
+        The first row: `offset` is about it.
+    unit : float
+        What `offset` and `scatter` are measured in; 0 as long as all rows are the same.
+    weight : ndarray of shape (n_classes,)
+        Summed weights of the rows of each class; classes without rows yet have 0.
+    offset : ndarray of shape (n_classes, n_features)
+        Means of the classes, about the origin, in units.
+    scatter : ndarray of shape (n_features, n_features)
+        Σ s (x − m)(x − m)ᵀ with m the mean of the row's class, in units squared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scatter = ClassScatter.empty(2, 1)
+    >>> scatter.add(np.array([[0.0], [2.0], [5.0]]), np.array([0, 0, 1]), np.ones(3))
+    >>> scatter.add(np.array([[7.0]]), np.array([1]), np.ones(1))
+    >>> scatter.mean.ravel(), scatter.within
+    (array([1., 6.]), array([[4.]]))
+    """
+
+    origin: Vector
+    unit: float
+    weight: Vector
+    offset: Matrix
+    scatter: Matrix
+    powers: Powers
+
+    @classmethod
+    def empty(cls, n_classes: int, n_features: int) -> ClassScatter:
+        """Return the scatter of no rows."""
+        return cls(
+            np.zeros(n_features),
+            0.0,
+            np.zeros(n_classes),
+            np.zeros((n_classes, n_features)),
+            np.zeros((n_features, n_features)),
+            Powers.none(n_classes, n_features),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain arrays and numbers."""
+        known = {name: value for name, value in vars(self).items() if name != "powers"}
+        return known | {f"power_{name}": value for name, value in vars(self.powers).items()}
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> ClassScatter:
+        """Return the scatter that `state` was taken of, which goes on with the same arrays."""
+        own = {name: value for name, value in state.items() if not name.startswith("power_")}
+        powers = {name[6:]: value for name, value in state.items() if name.startswith("power_")}
+        return cls(**own, powers=Powers(**powers))
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.origin)
+
+    @property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self.weight.sum())
+
+    @property
+    def mean(self) -> Matrix:
+        """Means of the classes; of classes without rows, the origin."""
+        mean: Matrix = self.origin + self.unit * self.offset
+        return mean
+
+    @property
+    def within(self) -> Matrix:
+        """Within-class scatter Σ s (x − m)(x − m)ᵀ in the rows' own units."""
+        within: Matrix = self.scatter * self.unit * self.unit
+        return within
+
+    def add(self, block: Matrix, code: Codes, weight: Vector) -> None:
+        """Take rows in.
+
+        Parameters
+        ----------
+        block : ndarray of shape (n, n_features)
+            Rows, dense.
+        code : ndarray of int of shape (n,)
+            Their classes, as numbers from 0.
+        weight : ndarray of shape (n,)
+            Their weights, as multiplicities; rows of weight 0 are left out.
+        """
+        kept = weight > 0
+        if not kept.any():
+            return
+        block = np.asarray(block, dtype=np.float64)
+        if not self.weight.any():
+            self.origin = block[np.argmax(kept)].copy()
+        self._join(_part(block[kept], code[kept], weight[kept], self.origin))
+
+    def merge(self, other: ClassScatter) -> None:
+        """Take in the rows of another scatter, of the same classes and columns."""
+        classes = np.flatnonzero(other.weight)
+        if not len(classes):
+            return
+        if not self.weight.any():
+            self.origin = other.origin.copy()
+        between = other.origin - self.origin
+        unit = max(other.unit, _unit(between))
+        shrink = other.unit / unit if unit else 0.0
+        self._join(
+            _Part(
+                classes,
+                unit,
+                other.weight[classes],
+                other.offset[classes] * shrink + (between / unit if unit else 0.0),
+                other.scatter * shrink**2,
+                other.powers.at(classes).times(shrink),
+            )
+        )
+
+    def _join(self, part: _Part) -> None:
+        """Take in what was accumulated of other rows about the same origin."""
+        unit = max(self.unit, part.unit)
+        if unit > self.unit:
+            # Exact, for units are powers of two.
+            factor = self.unit / unit
+            self.offset = self.offset * factor
+            self.scatter = self.scatter * factor**2
+            self.powers = self.powers.times(factor)
+            self.unit = unit
+        factor = part.unit / unit if unit else 0.0
+        classes, here, there = part.classes, self.weight[part.classes], part.weight
+        both = here + there
+        share = there / both
+        delta = part.offset * factor - self.offset[classes]
+        pull = delta * np.sqrt(here * share)[:, None]
+        self.scatter += part.scatter * factor**2
+        self.scatter += pull.T @ pull
+        self.offset[classes] += np.where(here > 0, share, 1.0)[:, None] * delta
+        self.weight[classes] = both
+        powers = self.powers.at(classes).joined(here, part.powers.times(factor), there, delta)
+        self.powers.put(classes, powers)
+
+    def scaled_means(self) -> tuple[Vector, Matrix]:
+        """Return the mean of all rows about the origin, and the class means about it, in units.
+
+        The means of classes without rows are zero.
+        """
+        center: Vector = self.weight / self.total @ self.offset
+        return center, np.where(self.weight[:, None] > 0, self.offset - center, 0.0)
+
+    def scaled_variance(self) -> float:
+        """Return the mean squared distance of the rows from the mean of all, in units squared."""
+        about = self.scaled_means()[1]
+        spread = self.weight @ (about * about).sum(axis=1) + np.trace(self.scatter)
+        return float(spread / self.total)
+
+    def covariance(self, shrinkage: float | str | None = None) -> Matrix:
+        """Return the within-class covariance in the rows' own units.
+
+        Parameters
+        ----------
+        shrinkage : float in [0, 1], "auto" or None, default=None
+            How far it is moved towards its mean variance times the identity; see `intensity`.
+        """
+        covariance: Matrix = self.scaled_covariance(shrinkage) * self.unit * self.unit
+        return covariance
+
+    def scaled_covariance(self, shrinkage: float | str | None = None) -> Matrix:
+        """Return the within-class covariance in units squared."""
+        covariance: Matrix = self.scatter / self.total
+        moved = self.intensity(shrinkage)
+        if moved > 0:
+            variance = float(np.trace(covariance)) / self.n_features
+            covariance *= 1.0 - moved
+            covariance[np.diag_indices(self.n_features)] += moved * variance
+        return covariance
+
+    def intensity(self, shrinkage: float | str | None) -> float:
+        """Return `shrinkage` as a number: 0 for None, that of Ledoit and Wolf for "auto".
+
+        It is min(1, b²/d²) with d² the squared distance of the covariance S of the n rows minus
+        their class means from its mean variance times the identity, and b² = Σ ‖x xᵀ − S‖² / n².
+        Above 8 columns the fourth powers in b² are estimated, see `fourth_powers`.
+        """
+        if shrinkage is None:
+            return 0.0
+        if not isinstance(shrinkage, str):
+            return float(shrinkage)
+        S = self.scatter / self.total
+        trace, square = float(np.trace(S)), float(np.sum(S * S))
+        far = square - trace**2 / self.n_features
+        if not far > 0:
+            # A multiple of the identity: there is nothing to move.
+            return 0.0
+        power = self.powers.mean_of_norms(S, self.total)
+        return min(1.0, max(0.0, power - square) / self.total / far)
+
+
+def scatter_of(
+    rows: Rows,
+    code: Codes,
+    weight: Vector,
+    n_classes: int,
+    visit_features: VisitFeatures | None = None,
+) -> ClassScatter:
+    """Return the scatter of all rows; the same bits for any number of threads.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    code : ndarray of int of shape (n,)
+        Their classes, as numbers from 0.
+    weight : ndarray of shape (n,)
+        Their weights, as multiplicities.
+    n_classes : int
+        Number of classes.
+    visit_features : callable, default=None
+        Turns a block of rows into features, float64 and dense; None takes the columns.
+
+    Returns
+    -------
+    ClassScatter
+        Accumulated block by block.
+    """
+    visit = DenseColumns(rows.shape[1]) if visit_features is None else visit_features
+    scatter = ClassScatter.empty(n_classes, visit.width)
+    counted = np.flatnonzero(weight > 0)
+    if not len(counted):
+        return scatter
+    scatter.origin = visit(rows.block(counted[:1]))[0].copy()
+    visit_block = _PartOf(visit, code[counted], weight[counted], scatter.origin)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for part in rows.scan(
+            visit_block, counted, width=3 * visit.width + scatter.powers.second.shape[1]
+        ):
+            scatter._join(part)
+    return scatter
+
+
+@dataclass(frozen=True)
+class DenseColumns:
+    """The columns themselves as features: blocks as float64, dense."""
+
+    width: int
+
+    def __call__(self, block: Any) -> Matrix:
+        """Return the rows of a block."""
+        dense = block.toarray() if sparse.issparse(block) else block
+        return np.asarray(dense, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is known of some rows, for the classes among them; as in `ClassScatter`."""
+
+    classes: Codes
+    unit: float
+    weight: Vector
+    offset: Matrix
+    scatter: Matrix
+    powers: Powers
+
+
+@dataclass(frozen=True)
+class _PartOf:
+    """Visitor: what a block of rows adds to the scatter."""
+
+    features: VisitFeatures
+    code: Codes
+    weight: Vector
+    origin: Vector
+
+    def __call__(self, block: Any, where: slice) -> _Part:
+        return _part(self.features(block), self.code[where], self.weight[where], self.origin)
+
+
+def _part(block: Matrix, code: Codes, weight: Vector, origin: Vector) -> _Part:
+    """Return the scatter of rows about their own class means."""
+    rows = block - origin
+    unit = _unit(rows)
+    if unit:
+        rows /= unit
+    classes, place = np.unique(code, return_inverse=True)
+    shape = (len(classes), len(code))
+    sums = sparse.csr_array((weight, (place, np.arange(len(code)))), shape=shape)
+    total = np.asarray(sums.sum(axis=1)).ravel()
+    offset = (sums @ rows) / total[:, None]
+    rows -= offset[place]
+    powers = Powers.of(rows, sums)
+    rows *= np.sqrt(weight)[:, None]
+    return _Part(classes, unit, total, offset, rows.T @ rows, powers)
+
+
+def _unit(rows: NDArray[np.float64]) -> float:
+    """Return the power of two above the largest number, or raise if there is none."""
+    largest = float(np.abs(rows).max(initial=0.0))
+    if not np.isfinite(largest) or largest > 1e300:
+        raise ValueError(
+            "X has values too far apart for sums of their squares; scale X (for example with "
+            "StandardScaler)."
+        )
+    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 0.0

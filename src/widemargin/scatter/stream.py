@@ -1,0 +1,255 @@
+"""What a stream of rows leaves behind: their scatter, and a sample of them that can be held out.
+
+The sample consists of the rows with the smallest keys, a key being a hash of a row and its label.
+So it does not depend on the order in which the rows come, and copies of a row are one row of
+their summed weight. A row that is pushed out of the sample joins the scatter of the rest: the rest
+and the sample are all rows, at any time, and each fold of the sample can be held out of all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.rows import row_keys
+from widemargin.scatter.class_scatter import (
+    ClassScatter,
+    LabelledRows,
+    VisitFeatures,
+    scatter_of,
+)
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+# Rows of the sample that join a scatter at a time.
+_AT_A_TIME = 4000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows with their classes and weights, each with its key."""
+
+    key: NDArray[np.uint64]
+    rows: Matrix
+    code: Codes
+    weight: Vector
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.key)
+
+    def at(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> Sample:
+        """Return some of the rows."""
+        return Sample(self.key[index], self.rows[index], self.code[index], self.weight[index])
+
+
+@dataclass
+class Reservoir:
+    """The rows with the smallest keys, in the order of their keys.
+
+    A row stays at its place in the storage while others come and go, so that a small block costs
+    little whatever the capacity.
+
+    Attributes
+    ----------
+    key, code, weight : ndarray
+        Of each row.
+    place : ndarray of int
+        Where the row stands in the storage.
+    storage : ndarray of shape (n_places, width)
+        Rows, and places that are free.
+    """
+
+    key: NDArray[np.uint64]
+    code: Codes
+    weight: Vector
+    place: Codes
+    storage: Matrix
+
+    @classmethod
+    def empty(cls, width: int) -> Reservoir:
+        """Return a reservoir of no rows."""
+        none = np.zeros(0, np.intp)
+        return cls(np.zeros(0, np.uint64), none, np.zeros(0), none, np.zeros((0, width)))
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.key)
+
+    @property
+    def rows(self) -> Matrix:
+        """A copy of the rows."""
+        return self.storage[self.place]
+
+    def at(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> Sample:
+        """Return a copy of some of the rows."""
+        rows = self.storage[self.place[index]]
+        return Sample(self.key[index], rows, self.code[index], self.weight[index])
+
+    def take(self, new: Sample, capacity: int) -> Sample:
+        """Take rows in, copies merged, and return those that do not fit any more."""
+        n = len(self)
+        key = np.concatenate([self.key, new.key])
+        key, first, number = np.unique(key, return_index=True, return_inverse=True)
+        both = np.concatenate([self.weight, new.weight])
+        weight = np.bincount(number, both, len(key)).astype(np.float64)
+        code = np.concatenate([self.code, new.code])[first]
+        old = first < n
+        stays = np.arange(len(key)) < capacity
+        out = np.empty((int((~stays).sum()), self.storage.shape[1]))
+        out[old[~stays]] = self.storage[self.place[first[old & ~stays]]]
+        out[~old[~stays]] = new.rows[first[~old & ~stays] - n]
+        pushed_out = Sample(key[~stays], out, code[~stays], weight[~stays])
+        place = np.empty(int(stays.sum()), np.intp)
+        place[old[stays]] = self.place[first[old & stays]]
+        comes = first[~old & stays] - n
+        place[~old[stays]] = free = self._free(place[old[stays]], len(comes), capacity)
+        self.storage[free] = new.rows[comes]
+        self.key, self.code, self.weight, self.place = key[stays], code[stays], weight[stays], place
+        return pushed_out
+
+    def _free(self, used: Codes, count: int, capacity: int) -> Codes:
+        """Return places of the storage for so many rows, which grows where it must."""
+        size = len(self.storage)
+        if len(used) + count > size:
+            grown = np.zeros(
+                (min(capacity, max(2 * size, len(used) + count)), self.storage.shape[1])
+            )
+            grown[:size] = self.storage
+            self.storage = grown
+        free = np.ones(len(self.storage), dtype=bool)
+        free[used] = False
+        return np.flatnonzero(free)[:count]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A part of the sample, and the scatter of all rows but these."""
+
+    scatter: ClassScatter
+    held_out: Sample
+
+
+@dataclass
+class Stream:
+    """All rows until now.
+
+    Attributes
+    ----------
+    rest : ClassScatter
+        Of the rows that are not in the sample.
+    sample : Reservoir
+        Rows that can be held out.
+    capacity : int
+        Rows of the sample at the most.
+    """
+
+    rest: ClassScatter
+    sample: Reservoir
+    capacity: int
+
+    @classmethod
+    def empty(cls, n_classes: int, width: int, capacity: int) -> Stream:
+        """Return the stream of no rows."""
+        return cls(ClassScatter.empty(n_classes, width), Reservoir.empty(width), capacity)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain arrays and numbers."""
+        known = {f"rest_{name}": value for name, value in self.rest.state().items()}
+        known |= {f"sample_{name}": value for name, value in vars(self.sample).items()}
+        return known | {"capacity": self.capacity}
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> Stream:
+        """Return the stream that `state` was taken of, which goes on with the same arrays."""
+
+        def part(prefix: str) -> dict[str, Any]:
+            first = len(prefix)
+            return {name[first:]: value for name, value in state.items() if name[:first] == prefix}
+
+        rest, sample = ClassScatter.of_state(part("rest_")), Reservoir(**part("sample_"))
+        return cls(rest, sample, int(state["capacity"]))
+
+    def add(self, data: LabelledRows, features: VisitFeatures) -> None:
+        """Take rows in.
+
+        Parameters
+        ----------
+        data : LabelledRows
+            Rows with classes and weights.
+        features : callable
+            Turns a block of rows into features.
+        """
+        rest = np.arange(len(data.code))
+        if self.capacity:
+            key = row_keys(data.rows, data.code)
+            full = len(self.sample) >= self.capacity
+            joins = key <= self.sample.key[-1] if full else np.ones(len(key), dtype=bool)
+            # No more than can stay: a large block would be copied for nothing.
+            if joins.sum() > self.capacity:
+                distinct = np.unique(key[joins])
+                joins &= key <= distinct[min(self.capacity, len(distinct)) - 1]
+            chosen, rest = np.flatnonzero(joins), np.flatnonzero(~joins)
+            if len(chosen):
+                rows = _features(data, chosen, features)
+                new = Sample(key[chosen], rows, data.code[chosen], data.weight[chosen])
+                out = self.sample.take(new, self.capacity)
+                self.rest.add(out.rows, out.code, out.weight)
+        if len(rest):
+            rows_of_rest = data.rows if len(rest) == len(data.code) else data.rows.subset(rest)
+            n_classes = len(self.rest.weight)
+            self.rest.merge(
+                scatter_of(rows_of_rest, data.code[rest], data.weight[rest], n_classes, features)
+            )
+
+    def scatter(self, without: NDArray[np.bool_] | None = None) -> ClassScatter:
+        """Return the scatter of all rows, or of all but some of the sample."""
+        n_classes, width = self.rest.offset.shape
+        total = ClassScatter.empty(n_classes, width)
+        total.merge(self.rest)
+        there = np.arange(len(self.sample))
+        if without is not None:
+            there = there[~without]
+        # In parts: all at once would be there several times.
+        for first in range(0, len(there), _AT_A_TIME):
+            part = self.sample.at(there[first : first + _AT_A_TIME])
+            total.add(part.rows, part.code, part.weight)
+        return total
+
+    def folds(self, n_folds: int) -> Iterator[Fold]:
+        """Yield the parts of the sample, the rows of each class dealt out in turn."""
+        order = np.argsort(self.sample.code, kind="stable")
+        counts = np.bincount(self.sample.code, minlength=1)
+        first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        number = np.empty(len(order), dtype=np.intp)
+        number[order] = np.arange(len(order)) - np.repeat(first, counts)
+        # Classes of few rows would all have theirs in the first folds.
+        number += self.sample.code
+        for k in range(n_folds):
+            held_out = number % n_folds == k
+            if held_out.any():
+                yield Fold(self.scatter(held_out), self.sample.at(held_out))
+
+
+def _features(data: LabelledRows, index: Codes, features: VisitFeatures) -> Matrix:
+    """Return the features of some rows."""
+    out = np.empty((len(index), features.width))
+    for where, part in data.rows.scan(_Visit(features), index, width=features.width):
+        out[where] = part
+    return out
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """Visitor: the features of a block, and where they belong."""
+
+    features: VisitFeatures
+
+    def __call__(self, block: object, where: slice) -> tuple[slice, Matrix]:
+        return where, self.features(block)

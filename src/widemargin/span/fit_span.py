@@ -1,0 +1,143 @@
+"""The span engine: how large a span may be, its fit, and what it says of the full problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from widemargin.expansion import Fitted, MachineOptions
+from widemargin.kernels import Kernel
+from widemargin.loop import Limits, Result, run
+from widemargin.problem import Problem
+from widemargin.qp.margin_dual import solve_margin_dual
+from widemargin.span.basis import Vectors, kernel_matrix
+from widemargin.span.descent import SpanState
+from widemargin.span.landmarks import CoreVectors, Strategy
+from widemargin.span.levels import SpanFit, SpanSizes
+from widemargin.threads import ordered_map
+
+# Gaps below this ask for float64.
+_FINE_TOL = 1e-4
+# Share of the memory budget for kernel values; matrices need the rest.
+_VALUES_SHARE = 0.5
+# Matrices at a time, of the size of the vectors squared; and half a one for each problem.
+_MATRICES = 8
+# Vectors that may be taken even where their kernel values do not fit and are computed again.
+_AUTO_VECTORS = 1024
+# Relative gap to which the full problem is solved on the vectors' rows: its bound is rarely tight
+# enough for more to matter.
+_FULL_GAP = 0.02
+_FULL_ROUNDS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanOptions(MachineOptions):
+    """How a machine is fitted in a span; `max_vectors` None leaves it to the gain and the memory.
+
+    Attributes
+    ----------
+    landmarks : Strategy
+        Where vectors come from.
+    patience : int
+        Steps without progress that count as a stall.
+    prove : bool
+        Prove the gap, rather than estimate it.
+    span_sizes : SpanSizes
+        Sizes at which the fit changes its ways.
+    """
+
+    landmarks: Strategy = field(default_factory=CoreVectors)
+    patience: int = 50
+    prove: bool = True
+    span_sizes: SpanSizes = field(default_factory=SpanSizes)
+
+
+def fit_span(problem: Problem, options: SpanOptions) -> Fitted:
+    """Fit all rows inside the span of a few of them.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be fitted.
+    options : SpanOptions
+        How.
+    """
+    solver, result = solve_in_span(problem, options)
+    beta, certificate = result.state.beta, result.certificate
+    with options.deadline.ends_on_interrupt():
+        if not options.deadline.interrupted:
+            certificate = replace(certificate, full_dual=full_dual(solver))
+    # A second interrupt may leave vectors that have no coefficients yet.
+    vectors = solver.basis.vectors[: len(beta) - 1]
+    return Fitted(vectors.values, vectors.index, beta[:-1], beta[-1], certificate, result.stop)
+
+
+def solve_in_span(problem: Problem, options: SpanOptions) -> tuple[SpanFit, Result[SpanState]]:
+    """Return the solver of problems in a span, and how it ended."""
+    solver = span_solver(problem, options)
+    limits = Limits(options.max_iter, options.deadline, options.patience)
+    return solver, run(solver, limits, options.report)
+
+
+def span_solver(problem: Problem, options: SpanOptions) -> SpanFit:
+    """Return a solver of problems in a span that fits into memory."""
+    choice = options.landmarks.begin(problem.rows, problem.kernel, problem.weight, options.rng)
+    most = options.max_vectors
+    if most is None:
+        most = _most_vectors(problem, options.memory)
+        most = min(getattr(choice, "available", problem.n), most)
+        if not choice.nested:
+            # All are drawn at once, without a look at what half of them would do.
+            most = min(most, max(_AUTO_VECTORS, getattr(choice, "available", 0)))
+    few = problem.n * most <= options.span_sizes.few_values
+    return SpanFit(
+        problem,
+        choice,
+        tol=options.tol,
+        max_vectors=most,
+        grow=options.max_vectors is None,
+        dtype=np.float64 if few else _value_dtype(problem.kernel, options.tol),
+        room=int(_VALUES_SHARE * options.memory),
+        earlier=options.earlier,
+        bounds=options.prove,
+        sizes=options.span_sizes,
+    )
+
+
+def _most_vectors(problem: Problem, memory: int) -> int:
+    """Return how many vectors there may be: their values and their matrices fit into memory."""
+    by_values = int(_VALUES_SHARE * memory / (4 * problem.n))
+    matrices = _MATRICES + 0.5 * len(np.unique(problem.table, axis=1).T)
+    by_matrices = int(np.sqrt((1.0 - _VALUES_SHARE) * memory / (8 * matrices)))
+    return min(by_matrices, max(_AUTO_VECTORS, by_values))
+
+
+def _value_dtype(kernel: Kernel, tol: float) -> DTypeLike:
+    """Return float32 where its rounding does not matter, else float64."""
+    coarse = kernel.constant_diagonal is not None and tol >= _FINE_TOL
+    return np.float32 if coarse else np.float64
+
+
+def full_dual(solver: SpanFit) -> float:
+    """Return a lower bound on the full problem: its best dual value on the vectors' rows.
+
+    Dual variables that are zero elsewhere are feasible for the problem without a span. If the
+    vectors are not rows, as many rows stand for them.
+    """
+    problem, basis = solver.problem, solver.basis
+    index, gram = basis.vectors.index, basis.gram
+    if index is None:
+        index = np.arange(min(problem.n, basis.size))
+        stand_in = Vectors(problem.rows.take(index), index)
+        gram = kernel_matrix(problem.kernel, problem.rows, stand_in, stand_in)
+
+    def best(p: int) -> float:
+        counted = problem.counts[problem.fold[index], p] > 0
+        values = gram if counted.all() else np.ascontiguousarray(gram[np.ix_(counted, counted)])
+        sign, ridge = problem.sign(p, index[counted]), problem.ridge(p, index[counted])
+        point = solve_margin_dual(values, sign, ridge, gap=_FULL_GAP, max_rounds=_FULL_ROUNDS)
+        return point.objectives()[1]
+
+    return float(sum(ordered_map(best, range(problem.n_problems), problem.threads)))

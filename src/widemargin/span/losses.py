@@ -1,0 +1,291 @@
+"""Losses of scores: slopes, line searches, lower bounds, and what rounding hides.
+
+Scores f of all rows in all problems are a matrix, a column for each problem. The loops over them
+are compiled (``qp.margin_loops``), and run over parts of the rows in threads.
+
+Every α ≥ 0 bounds the optimum from below: D(α) = Σα − ½ q(α) with the quadratic form
+q(α) = ‖Σ α_i y_i φ_z(x_i)‖² + (Σ α_i y_i)² + Σ α_i²/(2 C s_i), and with its best factor
+D = (Σα)² / (2q). The α of one step and the mixture of those before it span a segment of such points
+on which D has a closed form; its best point is the next mixture. It bounds more tightly than either
+end, because the errors of successive steps have different directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from widemargin.problem import Problem
+from widemargin.rows import IndexArray
+from widemargin.span.basis import Basis, Vectors, kernel_matrix
+from widemargin.span.values import Product, Values
+from widemargin.threads import Compiled, ordered_map
+
+loops = Compiled("widemargin.qp.margin_loops")
+Vector = NDArray[np.float64]
+Scores = NDArray[np.floating[Any]]
+Answer = TypeVar("Answer")
+
+# Scores that a thread takes at a time where no kernel values are involved.
+_SCORES_AT_A_TIME = 1 << 16
+# Points of the segment that are tried: a finer grid gains nothing that a user would see.
+_GRID = np.linspace(0.0, 1.0, 65)[:, None]
+# Multiplications that are spent on measuring rounding, and rows at the least and at the most.
+_MULTIPLICATIONS = 2e9
+_LEAST_MEASURED = 1024
+_MOST_MEASURED = 8192
+
+
+def inside_margin(problem: Problem, scores: Scores, p: int) -> IndexArray:
+    """Return the rows inside the margin, those that the loss of a problem feels."""
+    n = len(scores)
+    margin = problem.table[problem.code[:n], p] * scores[:, p]
+    return np.flatnonzero((margin < 1.0) & (problem.counts[problem.fold[:n], p] > 0))
+
+
+def nearest_margin(problem: Problem, scores: Scores) -> Vector:
+    """Return the smallest margin y f of each row over the problems that feel it."""
+    nearest = np.full(problem.n, np.inf)
+    for p in range(problem.n_problems):
+        margin = problem.table[problem.code, p] * scores[:, p]
+        margin[problem.counts[problem.fold, p] == 0] = np.inf
+        np.minimum(nearest, margin, out=nearest)
+    return nearest
+
+
+def slopes(
+    problem: Problem,
+    scores: Scores,
+    where: slice,
+    live: IndexArray,
+    mixture: Scores | None = None,
+) -> tuple[Scores, Vector]:
+    """Return A = 2 C s y ξ of some rows, and sums: the loss, Σ A, Σ y A, Σ A·mixture/(2Cs)."""
+    A = np.empty((where.stop - where.start, len(live)), dtype=scores.dtype)
+    sums = np.zeros((4, len(live)))
+    part = columns_of(problem, scores[where], live)
+    # Without a mixture any array does in its place, and its sum means nothing.
+    mixed = part if mixture is None else columns_of(problem, mixture[where], live)
+    loops.slopes(part, *_typed(problem, scores, where, live), mixed, A, sums)
+    return A, sums
+
+
+def blend(
+    problem: Problem, scores: Scores, live: IndexArray, share: Vector, mixture: Scores
+) -> None:
+    """Move the mixture towards A by a share that each problem has."""
+    everything = np.arange(problem.n_problems)
+    shares = share.astype(scores.dtype)
+
+    def move(where: slice) -> None:
+        typed = _typed(problem, scores, where, everything)
+        loops.blend(scores[where], *typed, live, shares, mixture[where])
+
+    _in_threads(problem, move, len(scores))
+
+
+def along(
+    problem: Problem, scores: Scores, direction: Scores, live: IndexArray, step: Vector
+) -> tuple[Vector, Vector]:
+    """Return slope and curvature of the losses at scores + step · direction.
+
+    `scores` and `direction` have the columns of the live problems only.
+    """
+    lengths = step.astype(scores.dtype)
+
+    def look(where: slice) -> Vector:
+        sums = np.zeros((2, len(live)))
+        typed = _typed(problem, scores, where, live)
+        loops.along(scores[where], direction[where], *typed, lengths, sums)
+        return sums
+
+    total = np.zeros((2, len(live)))
+    for sums in _in_threads(problem, look, len(scores)):
+        total += sums
+    return total[0], total[1]
+
+
+def advance(
+    problem: Problem, scores: Scores, direction: Scores, live: IndexArray, step: Vector
+) -> None:
+    """Add step · direction to the scores of the live problems."""
+    lengths = step.astype(scores.dtype)
+
+    def move(where: slice) -> None:
+        loops.advance(scores[where], direction[where], live, lengths)
+
+    _in_threads(problem, move, len(scores))
+
+
+def felt(problem: Problem, scores: Scores, order: IndexArray, n_rows: int) -> Vector:
+    """Return how much each of the first rows is felt by the problems: Σ_p |2 C s ξ| / C.
+
+    `order` tells which row stands in each place; the answer is in the rows' own order.
+    """
+    everything = np.arange(problem.n_problems)
+    total = np.zeros(problem.n)
+    for begin in range(0, n_rows, 16384):
+        where = slice(begin, min(n_rows, begin + 16384))
+        A, _ = slopes(problem, scores, where, everything)
+        total[order[where]] = np.abs(A / problem.C).sum(axis=1)
+    return total
+
+
+def columns_of(problem: Problem, scores: Scores, live: IndexArray) -> Scores:
+    """Return the columns of the live problems, the array itself if they are all."""
+    return scores if len(live) == problem.n_problems else scores[:, live]
+
+
+def _typed(
+    problem: Problem, scores: Scores, where: slice, live: IndexArray
+) -> tuple[NDArray[Any], ...]:
+    """Return code, weight, fold, table, C and counts as the compiled loops want them."""
+    kind = scores.dtype
+    return (
+        problem.code[where],
+        problem.weight[where].astype(kind),
+        problem.fold[where],
+        problem.table[:, live].astype(kind),
+        problem.C[live].astype(kind),
+        problem.counts[:, live].astype(kind),
+    )
+
+
+def _in_threads(problem: Problem, work: Callable[[slice], Answer], n: int) -> list[Answer]:
+    """Return the answers for spans of the first n rows, in their order."""
+    size = max(1024, _SCORES_AT_A_TIME // problem.n_problems)
+    spans = (slice(first, min(n, first + size)) for first in range(0, n, size))
+    return list(ordered_map(work, spans, problem.threads))
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Visitor: Σ_i A_i k_z(x_i) and the sums of `slopes`."""
+
+    problem: Problem
+    scores: Scores
+    live: IndexArray
+    mixture: Scores | None
+    change: Values | None
+
+    def __call__(self, values: list[Values], where: slice) -> tuple[Any, Vector]:
+        """Return the sums over a block."""
+        if self.change is not None:
+            moved = np.empty((where.stop - where.start, len(self.live)), dtype=self.scores.dtype)
+            Product(self.change, moved)(values, slice(0, len(moved)))
+            self.scores[where.start : where.stop, self.live] += moved
+        A, sums = slopes(self.problem, self.scores, where, self.live, self.mixture)
+        return np.concatenate([piece.T @ A for piece in values]), sums
+
+
+class LowerBound:
+    """The mixture of dual points so far, and its value.
+
+    Attributes
+    ----------
+    mixture : ndarray of shape (n, n_problems)
+        y α of every row.
+    """
+
+    def __init__(self, problem: Problem, dtype: DTypeLike) -> None:
+        self.problem = problem
+        self.mixture: Scores = np.zeros((problem.n, problem.n_problems), dtype=dtype)
+        self._linear = np.zeros(problem.n_problems)
+        self._quadratic = np.zeros(problem.n_problems)
+        self._whitened: NDArray[np.float64] | None = None
+
+    def improved(
+        self,
+        scores: Scores,
+        live: IndexArray,
+        whitened: NDArray[np.float64],
+        sums: NDArray[np.float64],
+    ) -> Vector:
+        """Take in the dual points of the scores, and return the bounds.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows, n_problems)
+            Scores f of the rows.
+        live : ndarray of int
+            The problems that have moved.
+        whitened : ndarray of shape (r + 1, len(live))
+            Σ α y φ_z(x) and Σ α y of their dual points, in an orthonormal basis.
+        sums : ndarray of shape (4, len(live))
+            What `slopes` added up.
+
+        Returns
+        -------
+        ndarray of shape (len(live),)
+            Lower bounds on the optima.
+        """
+        linear, cross_rows = sums[2], sums[3]
+        # Σ α²/(2Cs) = Σ 2 C s ξ², twice the loss.
+        quadratic = (whitened * whitened).sum(axis=0) + 2.0 * sums[0]
+        if self._whitened is None or len(self._whitened) != len(whitened):
+            share = np.ones(len(live))
+            self._whitened = np.zeros((len(whitened), self.problem.n_problems))
+            cross = np.zeros(len(live))
+        else:
+            cross = (self._whitened[:, live] * whitened).sum(axis=0) + cross_rows
+            share = self._best_share(live, linear, quadratic, cross)
+        rest = 1.0 - share
+        self._quadratic[live] = (
+            rest**2 * self._quadratic[live] + 2 * rest * share * cross + share**2 * quadratic
+        )
+        self._linear[live] = rest * self._linear[live] + share * linear
+        self._whitened[:, live] += share * (whitened - self._whitened[:, live])
+        blend(self.problem, scores, live, share, self.mixture[: len(scores)])
+        return _value(self._linear[live], self._quadratic[live])
+
+    def _best_share(
+        self, live: IndexArray, linear: Vector, quadratic: Vector, cross: Vector
+    ) -> Vector:
+        rest = 1.0 - _GRID
+        values = _value(
+            rest * self._linear[live] + _GRID * linear,
+            rest**2 * self._quadratic[live] + 2 * rest * _GRID * cross + _GRID**2 * quadratic,
+        )
+        best: Vector = _GRID[values.argmax(axis=0), 0]
+        return best
+
+
+def _value(linear: Vector, quadratic: Vector) -> Vector:
+    """Return the largest Dual of a point times a factor: linear² / (2 quadratic)."""
+    value = np.zeros(np.broadcast(linear, quadratic).shape)
+    np.divide(linear * linear, 2.0 * quadratic, out=value, where=quadratic > 0)
+    return value
+
+
+def hidden_by_rounding(
+    problem: Problem, basis: Basis, beta: NDArray[np.float64], scores: Scores
+) -> float:
+    """Return how far rounded kernel values may move primal − dual, as measured on some rows.
+
+    If scores are off by e, the loss C Σ s ξ² moves by 2C Σ s ξ y e + C Σ s e² at the most, and so
+    does the dual, whose slope is the same. Errors have both signs and all but cancel, so the first
+    sum is what it is on a sample in float64, and three standard errors more.
+    """
+    if scores.dtype == np.float64:
+        return 0.0
+    n, rows = problem.n, problem.rows
+    affordable = int(_MULTIPLICATIONS / max(1, basis.vectors.values.size))
+    size = min(n, max(_LEAST_MEASURED, min(_MOST_MEASURED, affordable)))
+    index = np.unique(np.linspace(0, n - 1, size).astype(np.intp))
+    sample = Vectors(rows.take(index), index)
+    exact = kernel_matrix(problem.kernel, rows, sample, basis.vectors)
+    error = scores[index] - (exact @ beta[:-1] + beta[-1])
+    sign = problem.signs(index)
+    weight = problem.weight[index, None] * problem.C * problem.counts[problem.fold[index]]
+    slope = 2.0 * weight * np.maximum(0.0, 1.0 - sign * scores[index]) * sign * error
+    standard_error = slope.std(axis=0) / np.sqrt(len(index))
+    # Never more than if no errors cancelled.
+    moved = np.minimum(
+        np.abs(slope.mean(axis=0)) + 3.0 * standard_error, np.abs(slope).mean(axis=0)
+    )
+    moved += (weight * error * error).mean(axis=0)
+    return 2.0 * n * float(moved.sum())

@@ -1,0 +1,243 @@
+"""The marginal function of the L1-SVM: the paper's, with hinge loss and a free bias.
+
+SLMC (28)–(30), for all columns of a table of labels at once:
+
+    W(Z)  =  Σ_p min over β, b of  ½ βᵀK_zβ + C Σ_i s_i max(0, 1 − y_ip (ψ_z(x_i)ᵀβ + b)).
+
+Its dual (37)–(39) is that of an SVM with the kernel (40), the linear kernel of the whitened
+features F of (41). With its solution α, (45) is
+
+    β  =  K_z⁻¹ K_zx Y α  =  T (Fᵀ Y α),
+
+and the gradient is (46), with r = Yα. α is kept: it starts the next solution.
+
+How: rows are many and the span has few dimensions, so the dual is solved from the primal side. A
+proximal step on the dual from α',
+
+    max over 0 ≤ α ≤ Cs, yᵀα = 0 of  Σα − ½‖FᵀYα‖² − ½ δ Σ (α_i − α'_i)² / (C s_i),
+
+has as its own dual a smooth problem in v and b, the hinge with a rounded corner of width δ, which
+Newton's method (``qp.newton``) solves exactly: its matrix has only the rows near the margin. The
+steps end at the optimum itself, not near it, the sooner the smaller δ is; from a solution nearby a
+few steps do. Where rounding ends them too early, the solver of ``qp.hinge_dual`` takes over.
+
+W is differentiable (Corollary 2), but its gradient bends where a row reaches a bound of (39).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from widemargin.loop import Deadline, relative_gap
+from widemargin.problem import Problem
+from widemargin.qp.hinge_dual import solve_hinge_dual
+from widemargin.qp.newton import DenseFeatures, Features, Newton, Piecewise
+from widemargin.sparse.marginal import Marginal, Matrix, Vector, VectorSpan
+from widemargin.threads import ordered_map
+
+# The width δ of the corner at the first step, without a start.
+_COLD = 2.0
+# And with one.
+_WARM = 1.0
+# How much smaller it gets from step to step.
+_SHRINK = 0.3
+# How small: below, rounding of the scores would show in α.
+_LEAST = 1e-7
+# Proximal steps at the most.
+_MOST_STEPS = 40
+# How exactly rows on the margin must be there.
+_TOL = 1e-11
+# How exactly they can be.
+_ROUNDING = 1e-14
+# The gap above which the other solver is asked: a gradient of W is as good as the root of the gap.
+_GAP = 1e-10
+# Numbers in the features below which a problem is not worth a thread.
+_WORTH_A_THREAD = 50_000
+
+
+@dataclass(frozen=True)
+class HingeMarginal(Marginal):
+    """The marginal function with the dual variables that attain it.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n, n_problems)
+        α of (37).
+    """
+
+    alpha: Matrix
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """A solution of one problem: α, v with the bias behind it, and primal and dual."""
+
+    alpha: Vector
+    machine: Vector
+    primal: float
+    dual: float
+
+
+class Hinge:
+    """W(Z) and ∇W(Z) of the L1-SVM for several problems.
+
+    Parameters
+    ----------
+    problem : Problem
+        Rows with labels and weights, and a kernel with a gradient. In every problem both labels
+        must occur.
+    deadline : Deadline, default=None
+        When to leave it at the steps that are done.
+    """
+
+    def __init__(self, problem: Problem, deadline: Deadline | None = None) -> None:
+        self.span = VectorSpan(problem.rows, problem.kernel)
+        self.problem = problem
+        self.deadline = deadline
+
+    @property
+    def n_kernel(self) -> int:
+        """Kernel values computed until now."""
+        return self.span.n_kernel
+
+    def __call__(self, Z: Matrix, start: Marginal | None = None) -> HingeMarginal:
+        """Return W and ∇W at Z."""
+        problem, t = self.problem, len(Z)
+        space = self.span.whitened(Z, with_one=True)
+        features = space.features
+        n, size = features.shape
+        # α belongs to rows, not to vectors: it fits whatever the number of vectors was.
+        before = start if isinstance(start, HingeMarginal) else None
+        if before is not None and before.alpha.shape != (n, problem.n_problems):
+            before = None
+
+        # Problems run beside each other, each in one thread.
+        alone = features.single_threaded()
+
+        def solve(p: int) -> _Solution:
+            first = None if before is None else (before.alpha[:, p], float(before.intercept[p]))
+            upper = problem.C[p] * problem.weight
+            return _solved(alone, problem.sign(p), upper, first, self.deadline)
+
+        threads = problem.threads if n * size >= _WORTH_A_THREAD else 1
+        interrupt = None if self.deadline is None else self.deadline.interrupt
+        solved = list(ordered_map(solve, range(problem.n_problems), threads, interrupt))
+        alpha = np.stack([each.alpha for each in solved], axis=1)
+        machine = np.stack([each.machine for each in solved], axis=1)
+        beta = space.root @ machine[:t]
+        return HingeMarginal(
+            value=sum(each.primal for each in solved),
+            gradient=self.span.gradient(Z, beta, problem.signs() * alpha, space=space),
+            beta=beta,
+            intercept=machine[t],
+            dual=sum(each.dual for each in solved),
+            alpha=alpha,
+        )
+
+
+def _solved(
+    features: Features,
+    sign: Vector,
+    upper: Vector,
+    start: tuple[Vector, float] | None,
+    deadline: Deadline | None,
+) -> _Solution:
+    """Solve one problem on features with a 1 behind them."""
+    found = _proximal(features, sign, upper, start, deadline)
+    over = deadline is not None and deadline.passed
+    if relative_gap(found.primal, found.dual) <= _GAP or over:
+        return found
+    if not isinstance(features, DenseFeatures):
+        # There is no room for the other solver.
+        return found
+    F = np.ascontiguousarray(features.G[:, :-1])
+    other = solve_hinge_dual(
+        F, sign, upper, start=found.alpha, tol=1e-12, factored=True, deadline=deadline
+    )
+    machine = np.append((sign * other.alpha) @ F, other.intercept)
+    return _Solution(other.alpha, machine, other.primal, other.dual)
+
+
+def _proximal(
+    features: Features,
+    sign: Vector,
+    upper: Vector,
+    start: tuple[Vector, float] | None,
+    deadline: Deadline | None,
+) -> _Solution:
+    """Take proximal steps until the rows on the margin are exactly there."""
+    n, size = features.shape
+    diagonal, nothing = np.ones(size), np.zeros(size)
+    diagonal[-1] = 0.0
+    x, scores, width = np.zeros(size), np.zeros(n), _COLD
+    alpha, apart = np.zeros(n), np.inf
+    if start is not None:
+        alpha, width = np.clip(start[0], 0.0, upper), _WARM
+        x = features.sums((sign * alpha)[None])[0]
+        x[-1] = start[1]
+        scores = features.products(x[None])[0]
+    for _ in range(_MOST_STEPS):
+        problem = Piecewise(sign, upper / width, alpha, upper, diagonal, nothing)
+        (point,) = Newton(features, [problem], [(x, scores)]).run(deadline)
+        x, scores = point.x, point.scores
+        alpha = problem.alpha(scores)
+        between = (alpha > 0) & (alpha < upper)
+        before, apart = apart, float(np.abs(1.0 - (sign * scores)[between]).max(initial=0.0))
+        # Below the first number only rounding is left, and perhaps already above it.
+        if apart <= _ROUNDING or (apart <= _TOL and apart > 0.5 * before):
+            break
+        if deadline is not None and deadline.passed:
+            break
+        exact = _on_margin(features, sign, upper, alpha)
+        if exact is not None:
+            alpha, x = exact
+            break
+        width = max(_SHRINK * width, _LEAST)
+    return _values(features, sign, upper, alpha, x)
+
+
+def _on_margin(
+    features: Features, sign: Vector, upper: Vector, near: Vector
+) -> tuple[Vector, Vector] | None:
+    """Return the optimum, α and (v, b), if the rows between bounds at `near` are so there too.
+
+    These rows are then exactly on the margin and the others are where they are, which is a linear
+    system for the former's α and the bias.
+    """
+    free = np.flatnonzero((near > 0) & (near < upper))
+    size = len(free)
+    if not 0 < size <= features.shape[1]:
+        return None
+    alpha = np.where(near < upper, 0.0, upper)
+    rows = features.block(free)[:, :-1]
+    x = features.sums((sign * alpha)[None])[0]
+    matrix = np.ones((size + 1, size + 1))
+    matrix[:size, :size] = rows @ rows.T
+    matrix[size, size] = 0.0
+    try:
+        solution = np.linalg.solve(matrix, np.append(sign[free] - rows @ x[:-1], -x[-1]))
+    except np.linalg.LinAlgError:
+        return None
+    of_free = sign[free] * solution[:size]
+    if not ((of_free >= 0.0) & (of_free <= upper[free])).all():
+        return None
+    alpha[free] = of_free
+    x[:-1] += solution[:size] @ rows
+    x[-1] = solution[size]
+    slack = 1.0 - sign * features.products(x[None])[0]
+    slack[free] = 0.0
+    inside = alpha >= upper
+    right = np.where(inside, slack >= -_TOL, slack <= _TOL) | (upper == 0.0)
+    return (alpha, x) if right.all() else None
+
+
+def _values(features: Features, sign: Vector, upper: Vector, alpha: Vector, x: Vector) -> _Solution:
+    """Return a solution with the values of both problems."""
+    loss = float(upper @ np.maximum(0.0, 1.0 - sign * features.products(x[None])[0]))
+    primal = 0.5 * float(x[:-1] @ x[:-1]) + loss
+    w = features.sums((sign * alpha)[None])[0]
+    # The last number is yᵀα, zero but for rounding, which the bias turns into a loss.
+    dual = float(alpha.sum()) - 0.5 * float(w[:-1] @ w[:-1]) - abs(float(x[-1] * w[-1]))
+    return _Solution(alpha, x, primal, dual)

@@ -1,0 +1,271 @@
+"""Which engine, and cells of which size: decided on rows that are held out.
+
+A sample of the rows is cut into rows to learn from and rows to judge by. The span fit and cells
+learn from the former, and the latter tell which does better. A sample of a tenth of the rows has a
+tenth of the cells of a size, and so says too much good of them where classes are spread over the
+whole space. So the cells of the sample are made smaller than those of all rows will be: where even
+they are as good as the span, cells gain from further rows what a span of a given size does not.
+The span of the sample is small too, for the sake of time: what more vectors would give it is less
+than what more rows give to cells.
+
+Where time is limited, a choice has a part of it. If that does not last, it is the span, which has a
+machine of all rows at any time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.cells import CellMachines, CellOptions, Partition, fit_cells
+from widemargin.cells.uncut import exact_is_cheap
+from widemargin.expansion import Expansion
+from widemargin.loop import Deadline
+from widemargin.problem import Problem, winners
+from widemargin.span import fit_span
+
+Matrix = NDArray[np.float64]
+
+# A cell must hold a small part of the rows to learn from.
+_PARTS = 3
+# The gap to which the machines of a trial are fitted.
+_TRIAL_TOL = 1e-2
+# How many times the errors of the span those of cells may be.
+_ERRORS = 1.02
+# The accuracy that a larger size must gain over a smaller one.
+_SIZE_GAIN = 0.005
+# Part of the time, where it is limited, for the choice.
+_TIME_TO_CHOOSE = 0.25
+
+
+@dataclass(frozen=True)
+class TrialSizes:
+    """Sizes of a trial, and those that it chooses from.
+
+    Attributes
+    ----------
+    least_rows : int
+        Distinct rows from which it is asked whether cells are better than a span.
+    learn : int
+        Rows to learn from, at the most.
+    learn_share : float
+        The same as a share of all, where cells are compared with a span.
+    judge : int
+        Rows to judge by.
+    vectors : int
+        Vectors of the span that cells are compared with.
+    cell : int
+        Rows of these cells.
+    cells : tuple of int
+        Sizes of cells to choose from.
+    """
+
+    least_rows: int = 12_000
+    learn: int = 8000
+    learn_share: float = 0.25
+    judge: int = 16_000
+    vectors: int = 500
+    cell: int = 150
+    cells: tuple[int, ...] = (300, 1000, 3000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceOptions(CellOptions):
+    """What the engine is chosen for.
+
+    Attributes
+    ----------
+    engine : {"auto", "exact", "span", "cells"}
+        What the user wants.
+    size_given : bool
+        Whether `cells` are the user's own, or their size is to be chosen.
+    cuttable : bool
+        Whether cells may be chosen at all: there are rows, and nothing is said of vectors.
+    in_a_span : bool
+        Whether the user has said which vectors: then there is no exact machine.
+    blend : float
+        How far from an edge two cells are averaged.
+    trial : TrialSizes
+        Sizes of trials.
+    """
+
+    engine: str = "auto"
+    size_given: bool = False
+    cuttable: bool = True
+    in_a_span: bool = False
+    blend: float = 0.2
+    trial: TrialSizes = field(default_factory=TrialSizes)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was chosen.
+
+    Attributes
+    ----------
+    engine : {"exact", "span", "cells"}
+        The engine.
+    size : int
+        Rows of a cell.
+    reason : str
+        The accuracies that decided.
+    """
+
+    engine: str
+    size: int
+    reason: str = ""
+
+
+def choose_engine(problem: Problem, options: ChoiceOptions) -> Decision:
+    """Return the engine for a problem, and the size of its cells."""
+    engine, size = options.engine, options.trial.cells[0]
+    if engine == "auto":
+        exact = not options.in_a_span and exact_is_cheap(problem, options)
+        if exact:
+            return Decision("exact", size)
+        if options.cuttable:
+            return cells_or_span(problem, options)
+        return Decision("span", size)
+    if engine == "cells" and not options.size_given:
+        return size_of_cells(problem, options)
+    return Decision(engine, size)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Rows to learn from, and rows to judge by.
+
+    Attributes
+    ----------
+    learn, judge : Problem
+        The two parts of a sample.
+    options : ChoiceOptions
+        How machines are fitted; their deadline is when it must have been decided.
+    """
+
+    learn: Problem
+    judge: Problem
+    options: ChoiceOptions
+
+    @classmethod
+    def of(cls, problem: Problem, options: ChoiceOptions, share: float = 1.0) -> Trial | None:
+        """Return a sample of the rows, or None where they are too few to be told apart.
+
+        Parameters
+        ----------
+        problem : Problem
+            All rows.
+        options : ChoiceOptions
+            How machines are to be fitted.
+        share : float, default=1.0
+            The part of the rows that may be learnt from.
+        """
+        learn = min(options.trial.learn, int(share * problem.n), problem.n // 2)
+        size = min(learn + options.trial.judge, problem.n)
+        deadline = options.deadline.part(_TIME_TO_CHOOSE)
+        # Rows come in the order of a hash: the first ones are a sample.
+        trial = cls(
+            problem.subset(np.arange(learn)),
+            problem.subset(np.arange(learn, size)),
+            replace(
+                options,
+                tol=_TRIAL_TOL,
+                deadline=deadline,
+                max_vectors=None,
+                earlier=None,
+                report=None,
+            ),
+        )
+        return trial if len(np.unique(trial.learn.code)) > 1 and size > learn else None
+
+    @property
+    def deadline(self) -> Deadline:
+        """When it must have been decided."""
+        return self.options.deadline
+
+    def accuracy(self, scores: Matrix) -> float:
+        """Return the share of the weight of the rows that are answered right."""
+        answer = winners(
+            np.arange(len(self.judge.table)), scores[:, 0] if scores.shape[1] == 1 else scores
+        )
+        weight = self.judge.weight
+        return float(weight[answer == self.judge.code].sum() / weight.sum())
+
+    def of_span(self, n_vectors: int) -> float | None:
+        """Return the accuracy of a span; None if there was too little time."""
+        fitted = fit_span(self.learn, replace(self.options, max_vectors=n_vectors))
+        if self._cut_short():
+            return None
+        kernel = self.judge.kernel
+        machine = Expansion(kernel, fitted.vectors, fitted.coef, fitted.intercept)
+        return self.accuracy(machine.values(self.judge.rows))
+
+    def of_cells(self, size: int) -> float | None:
+        """Return the accuracy of cells of a size; None if there was too little time."""
+        fitted = fit_cells(self.learn, replace(self.options, cells=size))
+        if self._cut_short():
+            return None
+        machine = CellMachines(
+            Partition(fitted.centers),
+            self.learn.kernel,
+            fitted.vectors,
+            fitted.coef,
+            fitted.offsets,
+            fitted.intercept,
+            self.options.blend,
+        )
+        return self.accuracy(machine.values(self.judge.rows))
+
+    def _cut_short(self) -> bool:
+        """Return whether time was too short for a machine that could be judged."""
+        if self.deadline.interrupted:
+            # Half a machine proves nothing, and there is no model yet.
+            raise KeyboardInterrupt
+        return self.deadline.passed
+
+
+def cells_or_span(problem: Problem, options: ChoiceOptions) -> Decision:
+    """Choose between the span and cells on held-out rows."""
+    sizes = options.trial
+    many = problem.n >= sizes.least_rows
+    trial = Trial.of(problem, options, sizes.learn_share) if many else None
+    if trial is None:
+        return Decision("span", sizes.cells[0])
+    # Cells first: they are faster.
+    cells = trial.of_cells(sizes.cell)
+    span = None if cells is None else trial.of_span(sizes.vectors)
+    if cells is None or span is None:
+        return Decision("span", sizes.cells[0], "no time to compare it with cells")
+    reason = (
+        f"on held-out rows of a sample {100 * span:.1f} % in a span, {100 * cells:.1f} % in cells"
+    )
+    engine = "cells" if 1.0 - cells <= _ERRORS * (1.0 - span) else "span"
+    return Decision(engine, sizes.cells[0], reason)
+
+
+def size_of_cells(problem: Problem, options: ChoiceOptions) -> Decision:
+    """Choose the size of cells: the smallest that a larger one does not beat clearly."""
+    sizes = options.trial.cells
+    trial = Trial.of(problem, options)
+    if trial is None:
+        return Decision("cells", sizes[0])
+    tried: list[tuple[int, float]] = []
+    for size in sizes:
+        if tried and size * _PARTS > trial.learn.n:
+            break
+        accuracy = trial.of_cells(size)
+        if accuracy is None:
+            break
+        tried.append((size, accuracy))
+        if len(tried) > 1 and tried[-1][1] < tried[-2][1] + _SIZE_GAIN:
+            break
+    if not tried:
+        return Decision("cells", sizes[0], "no time to try sizes of cells")
+    size, best = tried[0]
+    for other, accuracy in tried[1:]:
+        if accuracy >= best + _SIZE_GAIN:
+            size, best = other, accuracy
+    said = ", ".join(f"{100 * accuracy:.1f} % in cells of {rows}" for rows, accuracy in tried)
+    return Decision("cells", size, f"on held-out rows of a sample {said}")

@@ -1,0 +1,282 @@
+"""The margin classifier: the exact machine on few rows, a span or cells on many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.balls import fit_exact
+from widemargin.base import parameters as check
+from widemargin.base.classifier import KernelClassifier
+from widemargin.base.estimator import dense
+from widemargin.base.parameters import keyword, parameters
+from widemargin.cells import (
+    CellMachines,
+    FittedCells,
+    Partition,
+    fit_cells,
+)
+from widemargin.expansion import Earlier, Fitted
+from widemargin.loop import Resources
+from widemargin.problem import Problem
+from widemargin.rows import Rows
+from widemargin.span import as_strategy, fit_span
+from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine
+
+
+@dataclass(frozen=True, eq=False)
+class CellParameters:
+    """Centres of cells, and a kernel width and a C for each.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_cells, n_features)
+        Centres.
+    gamma, C : ndarray of shape (n_cells,)
+        Kernel widths and values of C.
+    """
+
+    centers: NDArray[np.float64]
+    gamma: NDArray[np.float64]
+    C: NDArray[np.float64]
+
+
+def check_cells(name: str, value: Any) -> None:
+    """Raise unless a value can say how rows are cut."""
+    if not isinstance(value, CellParameters) and not (
+        np.iterable(value) and not isinstance(value, str)
+    ):
+        check.word_or(("auto",), check.at_least(2))(name, value)
+
+
+def check_cuttable(engine: str, kernel: Any) -> None:
+    """Raise if rows shall be cut that are not there."""
+    if engine == "cells" and isinstance(kernel, str) and kernel == "precomputed":
+        raise ValueError(
+            "engine='cells' cuts the space of the rows, which kernel='precomputed' does not "
+            "tell; give the rows and a kernel by name, or use engine='span'."
+        )
+
+
+@parameters
+class MarginClassifier(KernelClassifier):
+    """Kernel SVM for data of any size: all rows, inside the span of a few vectors.
+
+    It minimises ½‖w‖² + ½b² + C Σ s ξ² (the squared hinge loss, with the bias regularised), one
+    problem for two classes and one-vs-rest for more. On few rows the answer is the exact machine.
+    On many, w is sought in the span of a number of vectors (landmarks, as they are called in
+    Nyström's method), with every row in the loss; cost and memory are then linear in the rows, and
+    `certificate_` says how good the answer is, in the span and against every larger one.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the errors, as in ``LinearSVC(loss="squared_hinge")``.
+    kernel : str, callable or Kernel, default="rbf"
+        "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "sigmoid",
+        "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices,
+        or a kernel object.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Kernel width; "mean_distance" is one over the mean squared distance between training rows.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    engine : {"auto", "exact", "span", "cells"}, default="auto"
+        The exact machine; the span fit; a machine for each cell of a
+        partition; or, for "auto", the first for up to 5,000 different rows (10,000 if few of them
+        will be support vectors) and one of the others beyond, whichever does better on held-out
+        rows of a sample. `engine_` tells which one it was.
+    cells : int, array of shape (n_cells, n_features), `CellParameters` or "auto", default="auto"
+        With ``engine="cells"``: about how many rows a cell has, or the centres of the cells (with
+        a kernel width and a C for each, if one likes); a row belongs to the nearest centre. "auto"
+        chooses the size on held-out rows.
+    overlap : float, default=0.3
+        Rows from just outside a cell that train its machine too, as a share of its own.
+    blend : float, default=0.2
+        Where rows are nearly as near to another cell, both cells' decision values are averaged: as
+        long as the distance from the second centre exceeds that from the first by less than this
+        share of it.
+    vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
+        Where the vectors of the span come from: rows that the machine feels (random ones first,
+        then rows inside its margin), random rows, centres of k-means, rows by their distance from
+        the span of the others, an array of vectors, or an object of ``widemargin.span``.
+    max_vectors : int or "auto", default="auto"
+        Vectors at the most, of all cells together. "auto" doubles them until the objective falls by
+        less than 1 % for a doubling, or kernel values and matrices would no longer fit into
+        `memory`. Vectors that lie in the span of the others are left out, so that there may be
+        fewer.
+    tol : float, default=1e-3
+        Stop at this relative duality gap.
+    max_iter : int, default=10000
+        Steps of the outer loop at the most.
+    max_time : float, default=None
+        Seconds at the most for the whole fit, the choice of the engine and the partition included.
+        It is looked at between steps; a last pass over the rows may follow.
+    memory : int or str, default="1GB"
+        Budget for kernel values and matrices, beside the data. Kernel values that do not fit are
+        computed again in every step.
+    class_weight : dict or "balanced", default=None
+        Factors on the weights of the classes' rows.
+    warm_start : bool, default=False
+        Start from the previous solution if rows and classes are the same, for a path over `C`; not
+        in cells.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples.
+    verbose : int, default=0
+        1 prints a line a step.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    engine_ : {"exact", "span", "cells"}
+        How the machine was found.
+    support_ : ndarray of shape (n_vectors,) or None
+        Training rows that are vectors of the machine; None if vectors are not rows.
+    support_vectors_ : ndarray or CSR array of shape (n_vectors, n_features)
+        The vectors; row numbers if the kernel is precomputed.
+    dual_coef_ : ndarray of shape (1 or n_classes, n_vectors)
+        Coefficient of each vector in each problem.
+    intercept_ : ndarray of shape (1 or n_classes,)
+        Bias of each problem; of shape (n_cells, 1 or n_classes) in cells.
+    cell_centers_ : ndarray of shape (n_cells, n_features)
+        Centres of the cells, in cells only.
+    cell_offsets_ : ndarray of int of shape (n_cells + 1,)
+        Where the vectors of each cell begin among the vectors, in cells only.
+    cell_gamma_, cell_C_ : ndarray of shape (n_cells,)
+        Kernel widths and values of C of the cells, where `cells` has one for each.
+    gamma_ : float
+        The kernel width that was used.
+    n_iter_ : int
+        Steps of the outer loop.
+    certificate_ : Certificate
+        What the fit can prove: primal, dual and relative gap, in the span or in full (`scope`); for
+        a span also a lower bound on the full problem; cost, and the reason for stopping.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MarginClassifierCV : The same with C and gamma chosen by cross-validation.
+    SpanMap : The span as a transformer.
+    CoreVectorClassifier : The exact machine by core sets, with the paper's rules.
+
+    Notes
+    -----
+    The span fit solves (24) to (27) of [1]_ with the squared hinge, exactly where a reduced SVM
+    approximates, by Newton's method with conjugate gradients. Rows that occur several times are
+    merged into one weighted row before the fit. Classes without a row of positive weight are left
+    out.
+
+    References
+    ----------
+    .. [1] M. Wu, B. Schölkopf, G. Bakır, "A direct method for building sparse kernel learning
+       algorithms", JMLR 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from widemargin import MarginClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> machine = MarginClassifier(C=10, gamma="mean_distance").fit(X[:1000], y[:1000])
+    >>> machine.engine_, bool(machine.score(X[1000:], y[1000:]) > 0.95)
+    ('exact', True)
+    >>> small = MarginClassifier(C=10, gamma="mean_distance", engine="span", max_vectors=100)
+    >>> small = small.fit(X[:1000], y[:1000])
+    >>> small.certificate_.n_vectors, bool(small.score(X[1000:], y[1000:]) > 0.9)
+    (100, True)
+    """
+
+    engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
+    cells: Any = keyword("auto", check_cells)
+    overlap: float = keyword(0.3, check.not_negative)
+    blend: float = keyword(0.2, check.not_negative)
+    vectors: Any = keyword("core", check.landmarks)
+    tol: float = keyword(1e-3, check.not_negative)
+    max_iter: int = keyword(10_000, check.count)
+    max_vectors: int | str = keyword("auto", check.word_or(("auto",), check.count))
+    warm_start: bool = keyword(False)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_cuttable(self.engine, self.kernel)
+
+    def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
+        options = replace(self._options(resources), earlier=earlier)
+        decision = Decision(self.engine, options.cells)
+        if self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
+            decision = choose_engine(problem, options)
+        fitted = self._fitted(decision, problem, options)
+        self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
+        self.engine_ = decision.engine
+        if not decision.reason:
+            return fitted
+        stopped = f"{fitted.certificate.stopped} (engine: {decision.reason})"
+        return replace(fitted, certificate=replace(fitted.certificate, stopped=stopped))
+
+    def _options(self, resources: Resources) -> ChoiceOptions:
+        """Return what the engines are to know of the parameters."""
+        limit = None if isinstance(self.max_vectors, str) else int(self.max_vectors)
+        named = isinstance(self.vectors, str)
+        given = self.cells if isinstance(self.cells, CellParameters) else None
+        return ChoiceOptions(
+            **vars(resources),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_vectors=limit,
+            landmarks=as_strategy(self.vectors, self.n_features_in_),
+            cells=self.cells if given is None else given.centers,
+            kernels=None if given is None else [self._kernel(width) for width in given.gamma],
+            Cs=None if given is None else given.C,
+            overlap=self.overlap,
+            blend=self.blend,
+            engine=self.engine,
+            size_given=not isinstance(self.cells, str),
+            cuttable=named and limit is None and not self._precomputed(),
+            in_a_span=not named,
+        )
+
+    def _fitted(self, decision: Decision, problem: Problem, options: ChoiceOptions) -> Fitted:
+        if decision.engine == "cells":
+            size = options.cells if options.size_given else decision.size
+            return fit_cells(problem, replace(options, cells=size))
+        if decision.engine == "exact":
+            return fit_exact(problem, options)
+        earlier, limit = options.earlier, options.max_vectors
+        too_many = earlier is not None and limit is not None and len(earlier.index) > limit
+        # Only a span goes on from the coefficients of a span.
+        if getattr(self, "engine_", "") != "span" or too_many:
+            options = replace(options, earlier=None)
+        return fit_span(problem, options)
+
+    def _keep(self, problem: Problem, fitted: Fitted) -> None:
+        super()._keep(problem, fitted)
+        if isinstance(fitted, FittedCells):
+            self.cell_centers_, self.cell_offsets_ = fitted.centers, fitted.offsets
+            if isinstance(self.cells, CellParameters):
+                self.cell_gamma_ = self.cells.gamma[fitted.chosen]
+                self.cell_C_ = self.cells.C[fitted.chosen]
+
+    def _decision(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the decision values of rows, a column for each problem."""
+        if self.engine_ != "cells":
+            return super()._decision(rows)
+        widths = getattr(self, "cell_gamma_", None)
+        machines = CellMachines(
+            Partition(self.cell_centers_),
+            self._kernel(self.gamma_) if widths is None else [self._kernel(g) for g in widths],
+            dense(self.support_vectors_),
+            np.ascontiguousarray(self.dual_coef_.T),
+            self.cell_offsets_,
+            self.intercept_,
+            float(self.blend),
+        )
+        return machines.values(rows)

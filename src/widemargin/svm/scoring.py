@@ -1,0 +1,102 @@
+"""Scores of rows that were held out, from the decision values that they got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score, check_scoring
+
+from widemargin.problem import winners
+from widemargin.rows import IndexArray
+
+
+class HeldOut(ClassifierMixin, BaseEstimator):
+    """A classifier of the rows that were held out, for a scorer: its answers are known."""
+
+    def __init__(self, classes: Any = None, decision: Any = None) -> None:
+        self.classes = classes
+        self.decision = decision
+        self.classes_ = classes
+
+    def fit(self, X: Any, y: Any) -> HeldOut:
+        """Return itself; there is nothing to fit."""
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the decision values of the rows that were held out."""
+        values: NDArray[np.float64] = self.decision
+        return values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the labels that follow from them."""
+        return winners(self.classes_, self.decision)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Scores of rows from the decision values that they got when they were held out.
+
+    Attributes
+    ----------
+    scoring : str, callable or None
+        As in `GridSearchCV`; None is the accuracy, weighted.
+    y : ndarray of shape (n_samples,)
+        Labels of all rows.
+    weight : ndarray of shape (n_samples,)
+        Their weights.
+    classes : ndarray of shape (n_classes,)
+        All labels.
+    """
+
+    scoring: Any
+    y: NDArray[Any]
+    weight: NDArray[np.float64]
+    classes: NDArray[Any]
+
+    def score(self, rows: IndexArray, values: NDArray[Any]) -> float:
+        """Return the score of rows with decision values, a column for each problem."""
+        if not len(rows):
+            return float("nan")
+        held = HeldOut(self.classes, values[:, 0] if values.shape[1] == 1 else values)
+        y = self.y[rows]
+        if self.scoring is None:
+            return float(accuracy_score(y, held.predict(rows), sample_weight=self.weight[rows]))
+        return float(check_scoring(held, scoring=self.scoring)(held, rows[:, None], y))
+
+    def score_of_parts(
+        self, rows: IndexArray, values: NDArray[Any], part: IndexArray, n_parts: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the score of each part of the rows, and the weight that it speaks for.
+
+        A score other than the accuracy is asked of parts with several classes only; others have no
+        weight.
+        """
+        score, weight = np.zeros(n_parts), np.zeros(n_parts)
+        if self.scoring is None:
+            answer = winners(self.classes, values[:, 0] if values.shape[1] == 1 else values)
+            np.add.at(weight, part, self.weight[rows])
+            np.add.at(score, part, self.weight[rows] * (answer == self.y[rows]))
+            return np.divide(score, weight, out=score, where=weight > 0), weight
+        order = np.argsort(part, kind="stable")
+        first = np.searchsorted(part[order], np.arange(n_parts + 1))
+        for p in range(n_parts):
+            members = order[first[p] : first[p + 1]]
+            y = self.y[rows[members]]
+            if (y == y[:1]).all():
+                continue
+            try:
+                found = self.score(rows[members], values[members])
+            except ValueError as error:
+                raise ValueError(
+                    f"per_cell=True scores the rows of each cell, where some classes may be "
+                    f"missing, and scoring={self.scoring!r} failed there: {error} Give another "
+                    "score, or per_cell=False."
+                ) from error
+            if np.isfinite(found):
+                # Weights enter the loss only, where there is a score.
+                score[p], weight[p] = found, len(members)
+        return score, weight

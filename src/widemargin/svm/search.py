@@ -1,0 +1,160 @@
+"""The scores of a grid: every value of C in every fold, for one kernel width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.cells import CellOptions, cut
+from widemargin.cells.held_out import CellChoices, HeldOutOptions, batches, held_out_values
+from widemargin.loop import Ended, Stop
+from widemargin.problem import Folds, Problem
+from widemargin.rows import IndexArray
+from widemargin.span import SpanOptions, solve_in_span
+from widemargin.svm.scoring import Judge
+
+Matrix = NDArray[np.float64]
+
+# Share of the memory budget for the scores of all problems in a span.
+_SCORES_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class GridScores:
+    """Scores of one kernel width.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_Cs, n_folds)
+        The score of every C in every fold; NaN where there was no time.
+    cut : Stop or None
+        Why the machines that were judged are not finished, or not all there.
+    centers : ndarray of shape (n_cells, n_features) or None
+        Centres of the cells, where there are any.
+    """
+
+    scores: Matrix
+    cut: Stop | None
+    centers: Matrix | None = None
+
+
+def scores_in_span(
+    problem: Problem, Cs: NDArray[np.float64], folds: Folds, judge: Judge, options: SpanOptions
+) -> GridScores:
+    """Return the score of every C in every fold, by machines in the span of the same vectors.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problems of the classes; equal rows of different folds are apart.
+    Cs : ndarray
+        Values of C.
+    folds : Folds
+        The folds.
+    judge : Judge
+        The score, labels and weights.
+    options : SpanOptions
+        How machines are fitted.
+    """
+    scores = np.full((len(Cs), folds.n), np.nan)
+    parts = list(span_batches(len(Cs), problem, folds.n, options.memory))
+    cut_by: Stop | None = None
+    for b, chosen in enumerate(parts):
+        until = options.deadline.part(1.0 / (len(parts) - b))
+        # Without bounds the gap says nothing; the solver itself knows when it is stuck.
+        inner = replace(options, deadline=until, patience=options.max_iter, prove=False)
+        solver, result = solve_in_span(problem.in_folds(folds, Cs[chosen]), inner)
+        values = solver.scores().reshape(problem.n, len(chosen), folds.n, -1)
+        for c, number in enumerate(chosen):
+            for k in range(folds.n):
+                test, place = _held_out(problem, folds, k, judge)
+                decision = values[place, c, k].astype(np.float64)
+                scores[number, k] = judge.score(test, decision)
+        if result.stop.kind is Ended.MAX_TIME or result.stop.kind.by_user:
+            cut_by = result.stop
+        if result.stop.kind.by_user:
+            break
+    return GridScores(scores, cut_by)
+
+
+def span_batches(n_Cs: int, problem: Problem, n_folds: int, memory: int) -> Iterator[list[int]]:
+    """Yield places of values of C whose scores fit into memory together."""
+    # Scores, and the change of a step, in the larger of the two precisions.
+    each = 2 * 8 * problem.n * problem.n_problems * n_folds
+    size = max(1, int(_SCORES_SHARE * memory / each))
+    for first in range(0, n_Cs, size):
+        yield list(range(first, min(n_Cs, first + size)))
+
+
+def scores_in_cells(
+    problem: Problem,
+    Cs: NDArray[np.float64],
+    folds: Folds,
+    judge: Judge,
+    options: CellOptions,
+    choices: CellChoices | None = None,
+    gamma: float = 1.0,
+) -> GridScores:
+    """Return the score of every C in every fold, by machines in cells, and the cells' centres.
+
+    Parameters
+    ----------
+    problem : Problem
+        Problems of the classes; equal rows of different folds are apart.
+    Cs : ndarray
+        Values of C, ascending.
+    folds : Folds
+        The folds.
+    judge : Judge
+        The score, labels and weights.
+    options : CellOptions
+        How rows are cut and machines fitted.
+    choices : CellChoices, default=None
+        Is told of the scores in each cell.
+    gamma : float, default=1.0
+        The kernel width that it is told of.
+    """
+    scores = np.full((len(Cs), folds.n), np.nan)
+    members = cut(problem, options)
+    centers = members.partition.centers
+    cell_of = np.empty(problem.n, dtype=np.intp)
+    for number, index in enumerate(members.inside):
+        cell_of[index] = number
+    if choices is not None:
+        choices.begin(gamma, centers)
+    parts = list(batches(problem, len(Cs), folds, options.memory))
+    for b, (chosen_folds, chosen_Cs) in enumerate(parts):
+        inner = HeldOutOptions(
+            options.tol,
+            options.memory,
+            options.threads,
+            options.deadline.part(1.0 / (len(parts) - b)),
+            options.matrix_rows,
+        )
+        values = held_out_values(problem, members, Cs[chosen_Cs], folds, chosen_folds, inner)
+        for c, number in enumerate(chosen_Cs):
+            for held in values:
+                test, place = _held_out(problem, folds, held.fold, judge)
+                decision = held.of(place, c)
+                # There may have been no time for some cells.
+                known = np.isfinite(decision).all(axis=1)
+                rows, decision, cell = test[known], decision[known], cell_of[place[known]]
+                scores[number, held.fold] = judge.score(rows, decision)
+                if choices is not None:
+                    choices.add(number, *judge.score_of_parts(rows, decision, cell, len(centers)))
+        if options.deadline.interrupted:
+            break
+    return GridScores(scores, options.deadline.stop if options.deadline.passed else None, centers)
+
+
+def _held_out(
+    problem: Problem, folds: Folds, k: int, judge: Judge
+) -> tuple[IndexArray, IndexArray]:
+    """Return the rows of some weight that a fold holds out, and which of the problem they are."""
+    assert problem.place is not None
+    test = folds.test[k]
+    test = test[judge.weight[test] > 0]
+    return test, problem.place[test]
