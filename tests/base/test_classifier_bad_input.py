@@ -7,7 +7,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from tests.reference.classifier_ways import BALLS, REDUCED, WAYS, every, machine, renamed, takes
+from tests.reference.classifier_ways import (
+    BALLS,
+    KINDS,
+    REDUCED,
+    WAYS,
+    every,
+    machine,
+    renamed,
+    takes,
+)
 from widemargin import (
     BallVectorClassifier,
     CoreVectorClassifier,
@@ -24,11 +33,6 @@ pytestmark = pytest.mark.filterwarnings(
     r"ignore:Sparse\w+ stopped before its rule.*\(max_iter=\d+ reached"
 )
 
-# One of each kind, where several of a kind would take the same path.
-every_kind = every(
-    ["core", "ball", "exact", "span", "cells", "search", "search in cells", "squared"],
-    ["fisher svm", "reduced set", "reduced set again", "reduced svm"],
-)
 THAT_TAKE_ANY_KERNEL = ["core", "ball", "exact", "span", "cells", "search"]
 
 
@@ -133,7 +137,7 @@ def test_a_misspelt_kernel_is_guessed(way):
         machine(way, kernel="rfb").fit(X, y)
 
 
-@every_kind
+@every(KINDS)
 def test_a_bad_parameter_does_not_harm_a_fitted_machine(way):
     X, y = _rows()
     fitted = machine(way).fit(X, y)
@@ -149,7 +153,7 @@ def test_a_bad_parameter_does_not_harm_a_fitted_machine(way):
 # Rows and labels.
 
 
-@every_kind
+@every(KINDS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_missing_and_infinite_values_are_refused(way, value):
     X, y = _rows()
@@ -272,7 +276,7 @@ def test_prediction_before_the_fit_is_an_error(way):
             getattr(machine(way), method)(X)
 
 
-@every_kind
+@every(KINDS)
 def test_prediction_of_rows_with_other_columns_is_an_error(way):
     X, y = _rows()
     fitted = machine(way).fit(X, y)

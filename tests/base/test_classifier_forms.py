@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 
 from tests.reference.classifier_ways import (
     CELLS,
+    KINDS,
     REDUCED,
     SEARCHES,
     SPARSE,
@@ -37,11 +38,6 @@ pytestmark = pytest.mark.filterwarnings(
     r"ignore:Sparse\w+ stopped before its rule.*\(max_iter=\d+ reached"
 )
 
-# One of each kind, where several of a kind would take the same path.
-ONE_OF_EACH = [
-    "core", "ball", "exact", "span", "cells", "search", "hinge", "fisher svm", "reduced set",
-    "reduced svm",
-]  # fmt: skip
 GIVEN = ["core", "ball", "exact", "span of all rows", "search"]
 
 
@@ -99,6 +95,8 @@ def test_a_kernel_without_a_gradient_is_refused_with_a_remedy(way):
     X, y = digits(2, 40)
     with pytest.raises(ValueError, match=r"kernel=.*rbf_kernel.*no gradient.*use|method='rsvm'"):
         machine(way, kernel=rbf_kernel).fit(X, y)
+    with pytest.raises(ValueError, match=r"kernel='precomputed'"):
+        machine(way, kernel="precomputed").fit(rbf_kernel(X), y)
 
 
 @every(["core", "ball", "exact", "span"])
@@ -116,7 +114,7 @@ def test_a_grid_search_cuts_a_precomputed_kernel_both_ways(way):
     assert scores[0][1] > 0.9
 
 
-@every([way for way in WAYS if takes(way, "gamma")])
+@every(KINDS)
 @pytest.mark.parametrize("as_stored", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_the_words_for_gamma_mean_what_brute_force_says(way, as_stored):
     X, y = digits(3, 60)
@@ -153,7 +151,7 @@ def test_fortran_order_lists_and_files_on_disk_give_the_same_answer(way, tmp_pat
         assert_array_equal(machine(way).fit(stored, y).decision_function(stored), expected)
 
 
-@every()
+@every(KINDS)
 def test_integers_and_half_precision_give_the_answer_of_the_same_numbers(way):
     X, y = whole_digits(3, 75)
     expected = machine(way).fit(X, y)
@@ -225,7 +223,7 @@ def test_a_fit_does_not_change_its_arguments(way):
     assert found.get_params(deep=False) == parameters
 
 
-@every(ONE_OF_EACH)
+@every(KINDS)
 def test_names_of_features_are_kept_and_checked(way):
     pandas = pytest.importorskip("pandas")
     X, y = digits(2, 60)

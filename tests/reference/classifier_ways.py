@@ -60,6 +60,12 @@ REDUCED = {
 SVMS = BALLS | MARGINS
 WAYS = SVMS | CELLS | SEARCHES | SPARSE | REDUCED
 
+# One of each kind, where others of a kind would take the same path.
+KINDS = [
+    "core", "ball", "exact", "span of all rows", "span", "cells", "search", "hinge",
+    "shared squared", "fisher svm", "reduced set", "reduced svm",
+]  # fmt: skip
+
 
 def every(*ways):
     """Run a test with each of the ways, with all if none is given."""
