@@ -21,7 +21,7 @@ def whole_digits(n_classes: int = 10, n_rows: int | None = None):
     return X[kept], y[kept]
 
 
-def digits(n_classes: int = 3, n_rows: int = 150):
+def digits(n_classes: int = 3, n_rows: int | None = 150):
     """Digits below `n_classes`, their pixels in sixteenths: many are zero."""
     X, y = whole_digits(n_classes, n_rows)
     return X / 16.0, y
@@ -54,3 +54,21 @@ def three_or_eight():
 def signs(y, positive=None):
     """Labels ±1: the largest label, or a given one, against the rest."""
     return np.where(y == (np.max(y) if positive is None else positive), 1.0, -1.0)
+
+
+def groups(c: int = 6, d: int = 8, n: int = 300, seed: int = 0, spread: float = 2.0):
+    """Classes with one covariance, their means at random."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % c)
+    mix = rng.normal(size=(d, d))
+    return spread * rng.normal(size=(c, d))[y] @ mix + rng.normal(size=(n, d)) @ mix, y
+
+
+def pairs_of_clusters(n: int, d: int, n_classes: int, seed: int):
+    """Classes of two clusters each, of unequal size and scale."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n)
+    y[:n_classes] = np.arange(n_classes)
+    centres = rng.standard_normal((2 * n_classes, d)) * 3
+    own = centres[2 * y + rng.integers(2, size=n)]
+    return own + rng.standard_normal((n, d)) * rng.uniform(0.3, 2, d), y
