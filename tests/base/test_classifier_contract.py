@@ -1,4 +1,4 @@
-"""What every classifier promises: labels, weights, seeds, storage, limits, copies of itself."""
+"""What every classifier promises: labels, weights, seeds, certificates, limits, progress."""
 
 import re
 from itertools import pairwise
@@ -104,7 +104,8 @@ def test_a_positive_value_means_the_second_of_two_sorted_labels(way):
     X, y = X[:100], y[:100]
     number = machine(way).fit(X, y)
     assert_array_equal(number.classes_, [3, 8])
-    assert (number.decision_function(X[y == 8]) > 0).mean() > 0.9
+    least = 0.95 if way in SVMS else 0.9
+    assert (number.decision_function(X[y == 8]) > 0).mean() > least
     flag = machine(way).fit(X, y == 8)
     assert flag.classes_.dtype == bool
     assert_array_equal(flag.decision_function(X), number.decision_function(X))
@@ -126,8 +127,8 @@ def test_a_positive_value_means_the_second_of_two_sorted_labels(way):
     ids=["dense-scale", "sparse-mean_distance", "dense-0.1"],
 )
 def test_weight_k_is_the_same_as_k_copies_and_zero_as_none(way, as_stored, gamma):
-    if not takes(way, "gamma") or (way.startswith("reduced set") and gamma == "mean_distance"):
-        gamma = "scale"
+    if way == "reduced set" and gamma == "mean_distance":
+        gamma = "scale"  # of the other SVC knows nothing
     X, y = digits(3, 90)
     k = np.random.default_rng(0).integers(0, 4, size=len(X))
     copies = np.random.default_rng(1).permutation(np.repeat(np.arange(len(X)), k))

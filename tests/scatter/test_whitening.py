@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.covariance import ledoit_wolf
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
+from tests.reference.data import whole_digits, wine
 from widemargin.discriminant.fourth_powers import directions
 from widemargin.discriminant.scatter import check_shrinkage, scatter_of
 from widemargin.discriminant.whitening import leading, whitened
@@ -56,12 +57,12 @@ def _tailed(kind, d):
 @pytest.mark.parametrize(
     "data",
     [
-        load_digits(return_X_y=True),
+        whole_digits(),
         load_wine(return_X_y=True),
         load_breast_cancer(return_X_y=True),
-        (scale(load_wine().data), load_wine().target),
-        (scale(load_digits().data), load_digits().target),
-        (load_digits().data[:60], load_digits().target[:60]),
+        wine(),
+        (scale(whole_digits()[0]), whole_digits()[1]),
+        whole_digits(10, 60),
         *(_tailed(kind, d) for kind in ("normal", "uniform", "binary") for d in (10, 100, 300)),
         _tailed("elliptical", 30),
     ],

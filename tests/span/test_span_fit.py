@@ -485,9 +485,9 @@ class Interrupting:
 @pytest.mark.parametrize("room", [10**8, 0])
 def test_an_interrupt_anywhere_leaves_a_machine_with_a_true_certificate(dtype, room, monkeypatch):
     monkeypatch.setattr(newton, "FIRST_VECTORS", 5)
-    data = random_data(25, n=600)
+    data = random_data(25, n=300)
     data = replace(data, C=np.full(1, 1.0))
-    options = {"dtype": dtype, "room": room, "memory": 60_000, "max_vectors": 20, "tol": 1e-4}
+    options = {"dtype": dtype, "room": room, "memory": 30_000, "max_vectors": 20, "tol": 1e-4}
     kernel = Interrupting(data.kernel, -1)
     data.fit("core", kernel=kernel, **options)
     interrupted = 0
