@@ -4,6 +4,11 @@ import os
 
 from hypothesis import settings
 
+# Processes that test side by side have a core each: threads of BLAS would only wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for library in ("OPENBLAS", "MKL", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

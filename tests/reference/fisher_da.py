@@ -76,3 +76,9 @@ def kernel_fisher(K, y, weight, regularization):
 def angle_between(left, right):
     """Return the largest principal angle between the spans of two sets of columns."""
     return float(subspace_angles(left, right).max())
+
+
+def same_up_to_signs(found, expected, **tolerance):
+    """Columns may have the other sign."""
+    sign = np.sign((found * expected).sum(axis=0))
+    np.testing.assert_allclose(found * sign, expected, **tolerance)

@@ -132,3 +132,9 @@ def largest_angle(A: Array, B: Array) -> float:
     """Return the largest principal angle between the spans of columns."""
     assert A.shape == B.shape
     return float(subspace_angles(A, B).max())
+
+
+def assert_same_features(A: Array, B: Array, atol: float) -> None:
+    """Equal up to the signs of the columns."""
+    sign = np.sign((A * B).sum(axis=0))
+    np.testing.assert_allclose(A, sign * B, atol=atol)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sklearn.datasets import load_digits, load_wine
-from sklearn.preprocessing import scale
 
+from tests.reference import data
 from widemargin import MaxMarginDA
 
 GAMMA = 0.05
@@ -28,17 +27,15 @@ every_kernel_solver = pytest.mark.parametrize("way", KERNEL_SOLVERS)
 
 
 def wine(step=2):
-    X, y = load_wine(return_X_y=True)
-    return scale(X)[::step], y[::step]
+    return data.wine(step)
 
 
 def digits(n_classes=3, n_rows=150):
-    X, y = load_digits(n_class=n_classes, return_X_y=True)
-    return X[:n_rows] / 16.0, y[:n_rows]
+    return data.digits(n_classes, n_rows)
 
 
 def da(n_directions=2, way="deflation", **parameters):
-    start = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0}
+    start = {"kernel": "rbf", "gamma": GAMMA, "random_state": 0, "n_jobs": 1}
     return MaxMarginDA(n_directions, **start | WAYS[way] | parameters)
 
 

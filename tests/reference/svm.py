@@ -8,8 +8,14 @@ At the optimum w = Σ α_i y_i φ(x_i), b = Σ α_i y_i, and the primal value is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import LinearSVC
 
 Array = NDArray[np.float64]
 
@@ -115,3 +121,86 @@ def rbf_via_cholesky(K: Array) -> Array:
     values, vectors = np.linalg.eigh((K + K.T) / 2.0)
     kept = values > len(K) * np.finfo(np.float64).eps * values[-1]
     return vectors[:, kept] * np.sqrt(values[kept])
+
+
+def linear_svc_optimum(F: Array, sign: Array, C: float) -> float:
+    """The optimum on features, by scikit-learn."""
+    oracle = LinearSVC(C=C, loss="squared_hinge", dual=False, tol=1e-10, max_iter=100_000)
+    oracle.fit(F, sign)
+    return linear_svc_objective(F, sign, C, None, oracle.coef_, oracle.intercept_)
+
+
+def exact_optimum(K: Array, sign: Array, C: float, weight: ArrayLike | None = None) -> float:
+    """The optimum over all rows, by the exact dual."""
+    Q = signed_kernel(K, sign, C, weight)
+    return -dual_value(Q, l2svm_dual_exact(Q))
+
+
+# What a fitted machine is worth, from its attributes alone.
+
+Kernel = Callable[[Array, Array], Array]
+
+
+def rbf(gamma: float) -> Kernel:
+    """The Gaussian kernel, by scikit-learn."""
+    return lambda A, B: rbf_kernel(A, B, gamma=gamma)
+
+
+def dense(rows: Any) -> Array:
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+def machine_objective(
+    machine: Any,
+    kernel: Kernel,
+    X: Array,
+    sign: Array,
+    weight: ArrayLike | None = None,
+    problem: int = 0,
+    C: float | None = None,
+) -> float:
+    """Primal objective of one problem over all rows, in float64."""
+    vectors, beta = dense(machine.support_vectors_), machine.dual_coef_[problem]
+    b = float(machine.intercept_[problem])
+    slack = np.maximum(0.0, 1.0 - sign * (kernel(X, vectors) @ beta + b))
+    loss = (_weights(weight, len(sign)) * slack**2).sum()
+    C = machine.C if C is None else C
+    return float(0.5 * beta @ kernel(vectors, vectors) @ beta + 0.5 * b * b + C * loss)
+
+
+def machine_objectives(
+    machine: Any, kernel: Kernel, X: Array, y: NDArray[Any], weight: ArrayLike | None = None
+) -> float:
+    """The sum over the problems, as the certificate has it."""
+    classes = machine.classes_
+    return sum(
+        machine_objective(machine, kernel, X, np.where(y == label, 1.0, -1.0), weight, p)
+        for p, label in enumerate(classes[1:] if len(classes) == 2 else classes)
+    )
+
+
+def assert_usable(machine: Any, X: Array, y: NDArray[Any], least: float = 0.7) -> None:
+    """A fit that was stopped is a feasible RBF machine whose certificate is true."""
+    assert machine.score(X, y) >= least
+    certificate = machine.certificate_
+    assert certificate.n_vectors == len(machine.support_vectors_) == machine.dual_coef_.shape[1]
+    reached = machine_objectives(machine, rbf(machine.gamma_), X, y)
+    np.testing.assert_allclose(certificate.primal, reached, rtol=1e-4)
+    assert certificate.dual <= reached * (1 + 1e-9)
+    in_span = getattr(machine, "engine_", "exact") == "span"
+    assert certificate.scope == ("span" if in_span else "full")
+    if in_span:
+        assert certificate.full_dual <= reached
+    else:
+        sign = np.where(y == machine.classes_[1], 1.0, -1.0)
+        assert (machine.dual_coef_[0] * sign[machine.support_] >= 0).all()
+
+
+def leeway(*machines: Any) -> float:
+    """How far apart decision values of RBF machines within their gaps of one optimum can be.
+
+    The objective is strongly convex: ½‖v − v*‖² ≤ gap · primal for v = (w, b), and a value is the
+    product of v with a point of norm √2.
+    """
+    certificates = [one.certificate_ for one in machines]
+    return sum(2.0 * np.sqrt(known.gap * known.primal) for known in certificates) + 1e-6

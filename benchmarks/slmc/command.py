@@ -1,0 +1,118 @@
+"""``python -m benchmarks slmc``: all parts, or some of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.harness.records import Record
+from benchmarks.harness.sections import Section, write_page
+from benchmarks.harness.session import MergedSession, add_choice, option_parser
+from benchmarks.slmc import choice, curve, example, mnist, plan, tables, targets, times
+from benchmarks.slmc import papers as paper
+from benchmarks.slmc.data import MOST_SPLITS, RAETSCH
+from benchmarks.slmc.plan import METHODS
+
+TIMEOUT = 3600.0
+PARTS = (choice.PART, plan.PART, example.PART, times.PART, mnist.PART, curve.PART)
+SECTIONS = (
+    Section(plan.PART, tables.tables),
+    Section(example.PART, example.table, {"vectors": example.figure}),
+    Section(times.PART, times.table),
+    Section(mnist.PART, mnist.table),
+    Section(curve.PART, curve.table, {"curve": curve.figure}),
+    Section(choice.PART, choice.table),
+)
+# Of the tables, in a quick run.
+QUICK_SETS, QUICK_SHARES, QUICK_SPLITS = ("banana", "titanic"), (0.10,), 1
+
+NOTES = (
+    "Every cell: ours, and in brackets the figure the paper prints. Shares are of the support "
+    "vectors of the SVM (`SVC`), on USPS of each of the ten machines one-vs-rest. SLMC is "
+    "`SparseMarginClassifier` with the paper's hinge; RS and MRS are `ReducedSetClassifier`, RSVM "
+    "and MRSVM `ReducedSVMClassifier`, SKFD `SparseFisherClassifier`. A fit is timed after a "
+    "warm-up (compilation); compare times within a run only.",
+)
+
+
+def one_line(record: Record) -> str:
+    said = [record["set_name"]]
+    if record["status"] != "ok":
+        said.append(f"{record['status']}: {record['message']}")
+    if record.get("chosen"):
+        said.append(", ".join(f"{key} = {v:.4g}" for key, v in record["chosen"].items()))
+    if record.get("error") is not None:
+        said.append(f"error {record['error']:.2f} %, fit {record['fit_seconds']:.2f} s")
+    if record.get("n_vectors") is not None:
+        said.append(f"{record['n_vectors']:g} vectors")
+    return "; ".join(said)
+
+
+def choose(session: MergedSession, options: argparse.Namespace) -> None:
+    """Choose the parameters that are missing, or all of these sets if asked to."""
+    again = choice.PART in options.parts
+    sets = list(options.datasets) if again or plan.PART in options.parts else []
+    fixed = {
+        times.PART: times.SETS,
+        curve.PART: [name for name, _ in curve.LINES],
+    }
+    others = [name for part, names in fixed.items() if part in options.parts for name in names]
+    if not options.quick:
+        sets = list(dict.fromkeys([*sets, *others]))
+    found = choice.svm_plan(sets)
+    session.run(found if again else choice.missing(session.records, found))
+    if again or plan.PART in options.parts:
+        labels = {METHODS[name].choice for name in options.methods}
+        found = choice.plan(session.records, options.datasets, list(labels), options.shares)
+        session.run(found if again else choice.missing(session.records, found))
+
+
+def measure(session: MergedSession, options: argparse.Namespace) -> None:
+    """Run the parts; each is planned when the choices before it are known."""
+    quick = options.quick
+    plans: dict[str, Callable[[], Sequence[Any]]] = {
+        plan.PART: lambda: plan.table_plan(
+            session.records, options.datasets, options.methods, options.shares, options.splits
+        ),
+        example.PART: lambda: example.plan(session.records, quick),
+        times.PART: lambda: times.plan(session.records, quick),
+        mnist.PART: lambda: mnist.plan(quick, options.mnist_C, options.mnist_gamma),
+        curve.PART: lambda: curve.plan(session.records, quick),
+    }
+    for part, planned in plans.items():
+        if part in options.parts:
+            session.run(planned())
+
+
+def options_from(argv: Sequence[str]) -> argparse.Namespace:
+    about = "the tables and the example of the SLMC paper"
+    parser = option_parser("slmc", about, TIMEOUT)
+    names = tuple(METHODS)
+    add_choice(parser, "--parts", PARTS, "PART", default=PARTS)
+    add_choice(parser, "--datasets", paper.SETS, "SET", of="of the tables: ")
+    add_choice(parser, "--methods", names, "NAME", default=names, of="of the tables: ")
+    parser.add_argument("--shares", nargs="+", type=float, help="of the tables (0.05 0.1)")
+    parser.add_argument("--splits", type=int, help=f"of the tables, the first ({MOST_SPLITS})")
+    parser.add_argument("--mnist-C", type=float, default=mnist.C, help="of the part mnist")
+    parser.add_argument(
+        "--mnist-gamma",
+        type=float,
+        default=mnist.GAMMA_FACTOR,
+        help="of the part mnist, × 1/β",
+    )
+    options = parser.parse_args(argv)
+    quick = options.quick
+    options.datasets = options.datasets or (QUICK_SETS if quick else (*RAETSCH, "usps"))
+    options.shares = options.shares or (QUICK_SHARES if quick else paper.SHARES)
+    options.splits = options.splits or (QUICK_SPLITS if quick else MOST_SPLITS)
+    return options
+
+
+def main(argv: Sequence[str]) -> None:
+    options = options_from(argv)
+    session = MergedSession.of(options, "slmc", one_line)
+    choose(session, options)
+    measure(session, options)
+    title = "Sparse large margin classifiers"
+    write_page(session, title, SECTIONS, NOTES, targets.table, quick=options.quick)

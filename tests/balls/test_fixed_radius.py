@@ -1,0 +1,168 @@
+"""Balls of fixed radius: Algorithms 2 and 4 of the ball vector machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.reference import balls as reference
+from tests.reference.ball_problems import (
+    EPSILONS,
+    N_PROBLEMS,
+    alpha_of,
+    exact_radius2,
+    exact_value,
+    primal_of,
+    problem,
+    solved,
+)
+from widemargin.balls import FixedRadiusBall, fixed_radius
+from widemargin.balls.core import CoreProblem
+from widemargin.loop import Limits
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("grow", ["batch", "one"])
+def test_algorithm_2_moves_at_most_one_over_epsilon_squared_times(epsilon, grow):
+    moves = []
+    for seed in range(N_PROBLEMS):
+        p = problem(seed)
+        method = FixedRadiusBall(epsilon, multiscale=False, shrink=False)
+        _, result = solved(p.points, method, growth=grow)
+        ball = result.state.balls[0]
+        assert result.converged
+        assert ball.fixed_radius2 == pytest.approx(p.eta, rel=1e-12)
+        assert ball.n_updates <= 1 / epsilon**2
+        far = p.distance(alpha_of(result.state, len(p.y))).max()
+        assert far <= (1 + epsilon) * np.sqrt(p.eta) * (1 + 1e-12)
+        moves.append(ball.n_updates)
+    assert max(moves) >= 3
+
+
+def test_a_call_gives_the_loop_a_chance_to_look_up(monkeypatch):
+    # Far from the origin and all but without a ridge, radii and scales never end.
+    monkeypatch.setattr(fixed_radius, "_EFFORT", 10**6)
+    rng = np.random.default_rng(0)
+    X = 1e8 * rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    K = X @ X.T
+    problem = CoreProblem(K, y, np.full(60, 0.5), float(np.diagonal(K).max()) + 1.5)
+    method = FixedRadiusBall(0.0)
+    ball = method.begin(problem, None)
+    for _ in range(3):
+        finer = method.refine(problem, ball)
+        assert finer is not None and finer.n_updates > ball.n_updates
+        # Working sets are smaller than the core, and two rounds may each take all of it.
+        assert 60 * (finer.n_updates - ball.n_updates) <= 10 * 10**6
+        ball = finer
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_algorithm_2_keeps_its_bound_at_the_smallest_possible_radius(epsilon):
+    # At r = R* there is only one ball of that radius, which is the hardest case of Proposition 1.
+    moves = []
+    for seed in range(N_PROBLEMS):
+        p = problem(seed)
+        r2 = exact_radius2(seed) * (1 + 1e-7)
+        method = FixedRadiusBall(epsilon, multiscale=False, shrink=False, radius2=r2)
+        _, result = solved(p.points, method, growth="batch")
+        assert result.converged
+        assert result.state.balls[0].n_updates <= 1 / epsilon**2
+        far = p.distance(alpha_of(result.state, len(p.y))).max()
+        assert far <= (1 + epsilon) * np.sqrt(r2) * (1 + 1e-12)
+        moves.append(result.state.balls[0].n_updates)
+    assert max(moves) > 0.02 / epsilon
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("grow", ["batch", "one"])
+def test_algorithm_4_finds_a_radius_between_the_smallest_and_algorithm_3s(epsilon, grow):
+    smaller = 0
+    for seed in range(N_PROBLEMS):
+        p = problem(seed)
+        radii2 = []
+        for shrink in (False, True):
+            _, result = solved(p.points, FixedRadiusBall(epsilon, True, shrink), growth=grow)
+            assert result.converged
+            ball = result.state.balls[0]
+            assert ball.current_eps == pytest.approx(epsilon)
+            far = p.distance(alpha_of(result.state, len(p.y))).max()
+            assert far <= (1 + epsilon) * np.sqrt(ball.fixed_radius2) * (1 + 1e-9)
+            radii2.append(ball.fixed_radius2)
+        third, fourth = radii2
+        assert third == pytest.approx(p.eta)
+        assert fourth <= third
+        assert fourth >= exact_radius2(seed) * (1 - 1e-7)
+        smaller += fourth < third * (1 - 1e-6)
+    # A coarse ε may leave nothing of the spare coordinate to shrink by; a fine one does.
+    assert smaller >= {0.1: 0, 0.01: 10, 0.001: 60}[epsilon]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.01])
+def test_algorithm_4_shrinks_as_far_as_a_plain_version(epsilon):
+    shrunk = 0
+    for seed in range(0, 60, 2):
+        p = problem(seed, kernel="rbf")
+        assert (p.points.weight == 1.0).all()  # the plain version has no centre constraint
+        explicit = np.linalg.cholesky(p.Q)
+        naive = reference.naive_shrinking(explicit, float(np.sqrt(p.eta)), epsilon)
+        _, result = solved(p.points, FixedRadiusBall(epsilon), growth="batch")
+        radius = np.sqrt(result.state.balls[0].fixed_radius2)
+        assert radius <= naive.radius * (1 + epsilon)
+        shrunk += naive.radius < 0.999 * np.sqrt(p.eta)
+    assert epsilon == 0.1 or shrunk > 0
+
+
+def test_algorithm_4_comes_to_an_end_at_every_epsilon():
+    # The radii may approach a limit that they never reach; each ε must get its turn all the same.
+    for seed in range(N_PROBLEMS):
+        p = problem(seed)
+        _, result = solved(p.points, FixedRadiusBall(2.0**-16), Limits(300), growth="batch")
+        assert result.converged, (seed, result.certificate.stopped)
+        assert result.state.balls[0].current_eps == 2.0**-16
+
+
+def test_a_centre_on_a_single_point_is_certified_without_a_warning():
+    # ε = 1 reaches every point from any other, and the ball of one point has no radius.
+    for seed in range(N_PROBLEMS):
+        p = problem(seed)
+        far = int(np.argmax(np.diag(p.Q)))
+        first = np.concatenate([[far], np.delete(np.arange(len(p.y)), far)])
+        alpha = np.zeros((1, len(p.y)))
+        alpha[0, 0] = 1.0
+        method = FixedRadiusBall(1.5, multiscale=False, shrink=False)
+        _, result = solved(p.points, method, growth="batch", first=first, first_alpha=alpha)
+        true = p.distance(alpha_of(result.state, len(p.y))).max() / np.sqrt(exact_radius2(seed))
+        assert result.certificate.eps >= true - 1 - 1e-7
+
+
+def test_ball_vectors_reach_the_gap_that_was_asked_for():
+    for seed in range(0, N_PROBLEMS, 3):
+        p = problem(seed)
+        solver, result = solved(p.points, FixedRadiusBall(0.0), growth="batch", tol=1e-3)
+        assert result.converged
+        primal, best = primal_of(p, solver, result.state), exact_value(seed)
+        assert (primal - best) / primal <= 1e-3
+
+
+def test_a_fixed_radius_ball_goes_through_all_scales_down_to_its_epsilon(monkeypatch):
+    p = problem(0)
+    sign = np.ascontiguousarray(p.y)
+    ridge = 1.0 / (2.0 * p.points.C * p.points.weight)
+    core = CoreProblem(p.K, sign, ridge, p.points.eta)
+    method = FixedRadiusBall(0.01)
+    epsilons, radii = [], []
+    settle = FixedRadiusBall._settle
+
+    def recorded(self, problem, ball):
+        epsilons.append(ball.current_eps)
+        radii.append(ball.fixed_radius2)
+        return settle(self, problem, ball)
+
+    monkeypatch.setattr(FixedRadiusBall, "_settle", recorded)
+    ball = method.begin(core, None)
+    assert sorted(set(epsilons), reverse=True) == reference.scales(0.01)
+    assert epsilons == sorted(epsilons, reverse=True)
+    assert radii == sorted(radii, reverse=True)
+    assert method.finished(ball)
+    assert method.refine(core, ball) is None

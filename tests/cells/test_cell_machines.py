@@ -1,0 +1,354 @@
+"""Machines of cells: fitted one by one, and joined at the edges."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+
+from tests.reference import cells as reference
+from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
+from widemargin import MarginClassifier
+from widemargin.cells import CellMachines, CellsFit, Partition
+from widemargin.cells import decision as decision_module
+from widemargin.cells.decision import blend_weights
+from widemargin.cells.partition import Near
+from widemargin.kernels import RBF
+from widemargin.loop import Limits, run
+from widemargin.rows import as_rows
+from widemargin.svm.cell_machine import constant_machine, exact_machine
+from widemargin.svm.in_cells import whole_machine
+
+
+def _rng():
+    return np.random.default_rng(0)
+
+
+def _rows(X, memory=10**9, threads=1):
+    return as_rows(X, memory=memory, threads=threads)
+
+
+def _gaussian(n=3000, d=3):
+    return _rng().normal(size=(n, d))
+
+
+# Which rows train in which cell.
+
+
+def _points(X, y, weight=None, **parameters):
+    return MarginClassifier(**parameters)._points(X, y, weight, 1)
+
+
+def _labelled(n=400, n_classes=2, d=2):
+    X = _gaussian(n, d)
+    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [0.0, 1.0][: n_classes - 1])
+    return X, y
+
+
+# The machine of a cell.
+
+KERNELS = {
+    "rbf": {"gamma": 0.7},
+    "linear": {"kernel": "linear"},
+    "poly": {"kernel": "poly", "gamma": 0.5, "coef0": 1.0},
+    "laplacian": {"kernel": "laplacian", "gamma": 0.5},
+}
+every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+
+
+def _optimum(points, index, problem=0):
+    """The optimum of one problem of a cell and the dual variables there, by an exact solver."""
+    X = points.rows.take(index)
+    K = points.kernel.block(X, X)
+    sign = points.table[points.code[index], problem]
+    Q = signed_kernel(K, sign, points.C, points.weight[index])
+    alpha = l2svm_dual_exact(Q)
+    return -dual_value(Q, alpha), sign * alpha
+
+
+@every_kernel
+def test_the_machine_of_a_cell_is_the_exact_one(kernel):
+    X, y = _labelled(60, 3)
+    weight = _rng().uniform(0.5, 2.0, size=60)
+    points = _points(X, y, weight, C=3.0, **KERNELS[kernel])
+    index = np.arange(0, 60, 2)
+    machine = exact_machine(points, index, points.rows.take(index), 1e-12, np.float64)
+    expected = [_optimum(points, index, p) for p in range(3)]
+    total = sum(value for value, _ in expected)
+    assert_allclose([machine.primal, machine.dual], total, rtol=1e-9)
+    assert machine.gap <= 1e-12
+    assert machine.converged
+    assert machine.n_kernel == 30**2
+    coef = np.zeros((60, 3))
+    coef[machine.index] = machine.coef
+    beta = np.stack([beta for _, beta in expected], axis=1)
+    assert_allclose(coef[index], beta, atol=1e-6 * np.abs(beta).max())
+    assert_allclose(machine.intercept, beta.sum(axis=0), atol=1e-6)
+    assert_array_equal(machine.vectors, points.rows.take(machine.index))
+
+
+def test_a_class_that_is_not_in_the_cell_costs_a_constant():
+    X, y = _labelled(90, 3)
+    points = _points(X, y, C=3.0, gamma=0.7)
+    index = np.flatnonzero(points.code != 2)
+    machine = exact_machine(points, index, points.rows.take(index), 1e-10, np.float64)
+    rest = 2.0 * points.C * len(index)
+    assert_allclose(machine.intercept[2], -rest / (1.0 + rest))
+    assert not machine.coef[:, 2].any()
+    assert_allclose(machine.coef[:, 0], -machine.coef[:, 1], atol=1e-6)
+    two = _optimum(points, index)[0]
+    absent = _optimum(points, index, 2)[0]
+    assert machine.dual <= 2 * two + absent <= machine.primal
+    assert_allclose(machine.primal, 2 * two + 0.5 * rest / (1.0 + rest), rtol=1e-6)
+
+
+@every_kernel
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_bounds_of_constants_hold(kernel, C, weighted):
+    X, y = _labelled(40)
+    weight = _rng().uniform(0.1, 5.0, size=40) if weighted else None
+    points = _points(X, y, weight, C=C, **KERNELS[kernel])
+    for side in (0, 1):
+        index = np.flatnonzero(points.code == side)
+        machine = exact_machine(points, index, points.rows.take(index), 1e-3, np.float64)
+        assert machine.n_vectors == machine.gap == 0
+        optimum = _optimum(points, index)[0]
+        assert 0.0 < machine.dual <= optimum <= machine.primal * (1 + 1e-12)
+        # Without kernel values less is known.
+        blind = constant_machine(points, index, points.rows.take(index[:1]))
+        assert 0.0 < blind.dual <= machine.dual
+        assert_array_equal(blind.intercept, machine.intercept)
+        total = points.weight[index].sum()
+        best = minimize_scalar(lambda b, S=total: 0.5 * b**2 + C * S * max(0.0, 1.0 - b) ** 2)
+        assert_allclose(machine.intercept, (2 * side - 1) * best.x, rtol=1e-6)
+        assert_allclose(machine.primal, best.fun, rtol=1e-9)
+
+
+def test_a_constant_for_both_classes_leans_to_the_heavier_one():
+    X, y = _labelled(50)
+    points = _points(X, y, np.where(y == 1, 2.0, 1.0))
+    index = np.arange(50)
+    machine = constant_machine(points, index, points.rows.take(index[:1]))
+    lean = points.weight @ points.table[points.code, 0]
+    assert np.sign(machine.intercept[0]) == np.sign(lean)
+    optimum = _optimum(points, index)[0]
+    assert machine.dual == 0.0
+    assert machine.primal >= optimum
+    slack = np.maximum(0.0, 1.0 - points.table[points.code, 0] * machine.intercept[0])
+    objective = 0.5 * machine.intercept[0] ** 2 + points.weight @ slack**2
+    assert_allclose(machine.primal, objective)
+
+
+def test_another_engine_is_asked_only_for_problems_with_two_sides():
+    X, y = _labelled(90, 3)
+    points = _points(X, y, C=3.0, gamma=0.7)
+    index = np.flatnonzero(points.code != 0)[::-1].copy()
+    asked = []
+
+    def whole(part, limit):
+        asked.append((part.n, part.n_problems, limit))
+        rows = np.arange(part.n)
+        return exact_machine(part, rows, part.rows.take(rows), 1e-10, np.float64)
+
+    machine = whole_machine(points, index, 17, whole)
+    assert asked == [(len(index), 2, 17)]
+    expected = exact_machine(points, index, points.rows.take(index), 1e-10, np.float64)
+    for name in ("vectors", "index", "coef", "intercept", "primal"):
+        assert_allclose(getattr(machine, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
+    assert machine.dual <= expected.dual
+    assert_allclose(machine.dual, expected.dual, rtol=0.05)
+    one_class = np.flatnonzero(points.code == 1)
+    assert whole_machine(points, one_class, None, whole).n_vectors == 0
+    assert len(asked) == 1
+
+
+# All cells.
+
+
+def _pretended(primal=1.0, dual=1.0, gap=0.0, full_dual=None, converged=True):
+    return SimpleNamespace(
+        primal=primal,
+        dual=dual,
+        gap=gap,
+        full_dual=full_dual,
+        n_vectors=2,
+        n_kernel=10,
+        converged=converged,
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_cells_are_fitted_from_the_largest_and_given_back_in_order(threads):
+    sizes = list(_rng().permutation(100))
+    begun = []
+
+    def fit(cell):
+        begun.append(cell)
+        return _pretended(primal=float(cell), dual=0.5 * cell, gap=0.001 * cell)
+
+    solver = CellsFit(sizes, fit, _pretended, threads)
+    result = run(solver, Limits())
+    assert [machine.primal for machine in solver.machines(result.state)] == list(range(100))
+    if threads == 1:
+        assert begun == sorted(range(100), key=lambda cell: -sizes[cell])
+    certificate = result.certificate
+    assert (certificate.primal, certificate.dual) == (4950.0, 2475.0)
+    assert certificate.gap == 0.5
+    assert (certificate.scope, certificate.full_dual) == ("cells", None)
+    assert (certificate.n_vectors, certificate.n_kernel) == (200, 1000)
+    assert certificate.stopped == ("100 cells of up to 99 rows, the largest gap 9.9e-02 in cell 99")
+    assert result.converged
+
+
+def test_one_cell_that_has_not_converged_is_enough():
+    solver = CellsFit([1, 2, 3], lambda cell: _pretended(converged=cell != 1), _pretended, 1)
+    assert not run(solver, Limits()).converged
+
+
+def test_machines_in_spans_have_a_bound_on_the_full_problem_beside_the_others():
+    def fit(cell):
+        return _pretended(primal=4.0, dual=3.0, full_dual=1.0 if cell == 1 else None)
+
+    certificate = run(CellsFit([1, 2, 3], fit, _pretended, 1), Limits()).certificate
+    assert (certificate.dual, certificate.full_dual) == (9.0, 7.0)
+
+
+def test_cells_that_were_not_reached_are_constants():
+    sizes = list(range(1, 101))
+    reached = []
+    solver = CellsFit(
+        sizes,
+        lambda cell: reached.append(cell) or _pretended(),
+        lambda cell: _pretended(primal=100.0, dual=0.0),
+        1,
+    )
+    gaps = []
+    result = run(solver, Limits(max_iter=2), lambda known: gaps.append(known.gap))
+    assert len(reached) == 32
+    assert gaps == [1.0, 1.0]
+    machines = solver.machines(result.state)
+    assert [m.primal for m in machines] == [100.0] * 68 + [1.0] * 32
+    assert result.certificate.primal == 6832.0
+    assert result.certificate.gap == pytest.approx(6800.0 / 6832.0)
+    assert result.certificate.stopped == "max_iter=2 reached"
+    assert not result.converged
+
+
+# Their answer.
+
+sorted_distances = st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=4).map(sorted)
+
+
+def _near(*distance):
+    return Near(np.arange(len(distance))[None], np.array([distance], dtype=float))
+
+
+@given(sorted_distances, st.one_of(st.just(0.0), st.floats(1e-3, 5.0)))
+@settings(max_examples=100, deadline=None)
+def test_blend_weights_are_those_of_the_formula(distance, blend):
+    found = blend_weights(_near(*distance[:3]), blend)[0]
+    expected = reference.weights(distance[:3], blend)
+    assert_allclose(found.sum(), 1.0)
+    assert (found >= 0).all()
+    assert found[0] == found.max()
+    assert_allclose(found, [expected.get(c, 0.0) for c in range(len(found))], atol=1e-12)
+
+
+def test_at_an_edge_both_cells_have_the_same_weight():
+    assert_array_equal(blend_weights(_near(2.0, 2.0), 0.2), [[0.5, 0.5]])
+    assert_array_equal(blend_weights(_near(2.0, 2.0, 3.0), 0.2), [[0.5, 0.5]])
+    assert_array_equal(blend_weights(_near(2.0, 2.0, 3.0), 0.0), [[1.0]])
+
+
+@pytest.mark.parametrize(
+    "distance",
+    [
+        (1.0, 1.1, 1.1),  # the second and the third change places
+        (1.0, 1.2, 5.0),  # the blend ends
+        (0.0, 1e300, 1e300),  # at a centre
+        (0.0, 1.0),
+        (1.0, 1.0, 1.0),  # where three meet
+    ],
+)
+def test_the_second_cell_has_no_weight(distance):
+    assert_allclose(blend_weights(_near(*distance), 0.2), [[1.0, 0.0]], atol=1e-15)
+
+
+def _machines(n_cells=6, n_problems=2, blend=0.3, widths=None, seed=1):
+    """Machines of no meaning, one cell of which has no vector."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, size=n_cells)
+    sizes[n_cells // 2] = 0
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return CellMachines(
+        Partition(rng.normal(size=(n_cells, 2))),
+        RBF(0.8) if widths is None else [RBF(width) for width in widths],
+        rng.normal(size=(offsets[-1], 2)),
+        rng.normal(size=(offsets[-1], n_problems)),
+        offsets,
+        rng.normal(size=(n_cells, n_problems)),
+        blend,
+    )
+
+
+def _by_loops(cells, X):
+    def machine(cell):
+        own = slice(cells.offsets[cell], cells.offsets[cell + 1])
+        kernel = cells.kernel[cell] if isinstance(cells.kernel, list) else cells.kernel
+
+        def decide(X):
+            square = ((X[:, None] - cells.vectors[own]) ** 2).sum(axis=2)
+            return np.exp(-kernel.gamma * square) @ cells.coef[own] + cells.intercept[cell]
+
+        return decide
+
+    machines = [machine(cell) for cell in range(cells.partition.n_cells)]
+    return reference.blended(X, cells.partition.centers, machines, cells.blend)
+
+
+@pytest.mark.parametrize("blend", [0.0, 0.2, 3.0])
+@pytest.mark.parametrize("n_cells", [1, 2, 3, 8])
+@pytest.mark.parametrize("widths", [False, True])
+def test_every_row_is_answered_by_its_own_cells(blend, n_cells, widths):
+    cells = _machines(n_cells, blend=blend, widths=np.linspace(0.1, 3, n_cells) if widths else None)
+    X = 1.5 * _gaussian(300, 2)
+    expected = _by_loops(cells, X)
+    assert_allclose(cells.decision(_rows(X), 1), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(cells.decision(_rows(sparse.csr_array(X)), 1), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_answers_do_not_depend_on_threads_and_hardly_on_blocks(monkeypatch):
+    cells = _machines(8)
+    X = _gaussian(3000, 2)
+    one = cells.decision(_rows(X), 1)
+    for threads in (2, 3):
+        assert_array_equal(one, cells.decision(_rows(X, threads=threads), threads))
+    monkeypatch.setattr(decision_module, "_AT_A_TIME", 7)
+    assert_allclose(cells.decision(_rows(X, memory=10**5), 1), one, rtol=1e-12, atol=1e-14)
+
+
+def test_kernel_values_of_an_answer_keep_to_the_memory_budget(monkeypatch):
+    rng = _rng()
+    cells = CellMachines(
+        Partition(np.zeros((1, 2))),
+        RBF(),
+        rng.normal(size=(2000, 2)),
+        rng.normal(size=(2000, 1)),
+        np.array([0, 2000]),
+        np.zeros((1, 1)),
+    )
+    shapes, block = [], RBF.block
+
+    def noting(self, X, Z, out=None):
+        shapes.append(out.nbytes)
+        return block(self, X, Z, out=out)
+
+    monkeypatch.setattr(RBF, "block", noting)
+    cells.decision(_rows(rng.normal(size=(3000, 2)), memory=16 * 10**6), 1)
+    assert max(shapes) <= 10**6
+    assert sum(shapes) == 8 * 3000 * 2000
