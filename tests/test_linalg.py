@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from widemargin.linalg import cholesky_in_place, solve_cholesky
+from widemargin.threads import cholesky_in_place, solve_cholesky
 
 
 def positive_definite(rng, n, dtype):

@@ -62,7 +62,7 @@ def floor_of(estimator: Any, X: Any, y: np.ndarray, threads: int) -> dict[str, f
     Kernel values are computed as in a fit: its rows and blocks, its threads, one BLAS thread in
     each, a new array a try. The other parts use as many BLAS threads as there are.
     """
-    from widemargin.linalg import cholesky_in_place
+    from widemargin.threads import cholesky_in_place
     from widemargin.span.values import KernelValues
     from widemargin.threads import single_threaded_blas
 
@@ -110,7 +110,7 @@ def instrumented(watch: Stopwatch) -> Iterator[None]:
     from widemargin.span import choice, curvature, newton
     from widemargin.span.basis import Basis
     from widemargin.span.descent import Descent
-    from widemargin.span.lower_bound import LowerBound
+    from widemargin.span.losses import LowerBound
     from widemargin.span.problems import Problems
     from widemargin.span.values import KernelValues
 

@@ -17,7 +17,7 @@ from tests.reference.ball_problems import (
     solved,
 )
 from widemargin.balls import FixedRadiusBall, fixed_radius
-from widemargin.balls.core import CoreProblem
+from widemargin.balls.ball import CoreProblem
 from widemargin.loop import Limits
 
 

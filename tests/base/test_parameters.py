@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from widemargin.parameters import (
+from widemargin.base.parameters import (
     check_choice,
     check_count,
     check_gamma,

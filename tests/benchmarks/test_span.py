@@ -11,7 +11,7 @@ from benchmarks.harness.records import merged
 from benchmarks.harness.report import MISSING, markdown_table
 from tests.benchmarks.trial import as_read, finished
 from widemargin import MarginClassifier
-from widemargin.span.newton import SpanFit
+from widemargin.span.levels import SpanFit
 from widemargin.span.values import KernelValues
 
 

@@ -15,13 +15,13 @@ from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
 from widemargin import MarginClassifier
 from widemargin.cells import CellMachines, CellsFit, Partition
 from widemargin.cells import decision as decision_module
-from widemargin.cells.decision import blend_weights
+from widemargin.cells.cell_decision import blend_weights
 from widemargin.cells.partition import Near
 from widemargin.kernels import RBF
 from widemargin.loop import Limits, run
 from widemargin.rows import as_rows
-from widemargin.svm.cell_machine import constant_machine, exact_machine
-from widemargin.svm.in_cells import whole_machine
+from widemargin.cells.cell_machine import constant_machine, exact_machine
+from widemargin.cells.partition import whole_machine
 
 
 def _rng():

@@ -17,7 +17,7 @@ from tests.reference.cell_data import (
 )
 from widemargin import MarginClassifier, labelled, loop
 from widemargin.cells import Partition, partition, partition_by_kmeans
-from widemargin.deadline import Deadline
+from widemargin.loop import Deadline
 from widemargin.rows import as_rows
 from widemargin.span import SpanFit
 from widemargin.svm import (

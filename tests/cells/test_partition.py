@@ -10,7 +10,7 @@ from widemargin import MarginClassifier
 from widemargin.cells import Partition, partition_by_kmeans
 from widemargin.cells import partition as partition_module
 from widemargin.rows import as_rows
-from widemargin.svm.in_cells import InCells, cut_by_size, given_partition
+from widemargin.cells.partition import InCells, cut_by_size, given_partition
 
 
 def _rng():

@@ -25,8 +25,8 @@ from tests.reference.cell_data import (
 )
 from widemargin import MarginClassifier
 from widemargin.svm import folds_in_cells, grid, in_cells
-from widemargin.svm.folds import Folds
-from widemargin.svm.folds_in_cells import CellChoices
+from widemargin.problem import Folds
+from widemargin.cells.held_out import CellChoices
 
 every_data = pytest.mark.parametrize("data", DATA)
 
@@ -45,7 +45,7 @@ class _Recorder:
 @every_data
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores_of_a_search_are_those_of_fits_to_the_other_rows(data, weighted, monkeypatch):
-    monkeypatch.setattr("widemargin.svm.grid._CELLS_TOL", 1e-11)
+    monkeypatch.setattr("widemargin.svm.search._CELLS_TOL", 1e-11)
     X, y = DATA[data]()
     weight = np.random.default_rng(0).uniform(0.2, 3.0, size=len(y)) if weighted else np.ones(300)
     recorder = _Recorder()

@@ -132,7 +132,7 @@ def test_directions_in_a_span_are_the_best_of_it_and_the_certificate_is_true(vec
 
 
 def test_the_certificate_of_a_span_is_true_in_single_precision(monkeypatch):
-    monkeypatch.setattr("widemargin.span.sizes._FEW_VALUES", 0)
+    monkeypatch.setattr("widemargin.span.fit_span._FEW_VALUES", 0)
     X, y = three_digits()
     for constraint in CONSTRAINTS:
         model = _da(3, solver="span", max_vectors=20, C=10.0, constraint=constraint).fit(X, y)

@@ -16,9 +16,9 @@ from tests.reference.max_margin_ways import wine as _wine
 from tests.reference.mmda import assert_valid
 from widemargin import MaxMarginDA
 from widemargin.balls import CoreSet
-from widemargin.discriminant.deflation import Deflation
-from widemargin.discriminant.direct import Direct
-from widemargin.discriminant.linear import Linear
+from widemargin.directions.deflation import Deflation
+from widemargin.directions.direct import Direct
+from widemargin.directions.linear import Linear
 from widemargin.span import SpanFit
 
 # The end of the subspace.

@@ -70,7 +70,7 @@ def test_conjugate_gradients_equal_newtons_matrix(monkeypatch, as_stored, constr
     for solver in ("deflation", "direct"):
         formed = da(4, **exact(solver), **parameters).fit(as_stored(X), y)
         with monkeypatch.context() as patch:
-            patch.setattr("widemargin.discriminant.linear._FEW_FEATURES", 5)
+            patch.setattr("widemargin.directions.linear._FEW_FEATURES", 5)
             iterated = da(4, **exact(solver), **parameters).fit(as_stored(X), y)
         assert_allclose(iterated.components_, formed.components_, atol=1e-6)
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.reference.maxi_min import all_pairs, distances, soft_minimum
 from tests.reference.pair_problems import classes_of, random_means
 from widemargin.discriminant import pairs
-from widemargin.discriminant.pairs import Pairs, spanned
+from widemargin.pairs.class_pairs import Pairs, spanned
 
 
 @pytest.mark.parametrize("block", [1, 50, 1 << 18])

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 from tests.reference.maxi_min import all_pairs, smallest_distance, soft_criterion
 from tests.reference.pair_problems import classes_of, random_means, solved
 from widemargin.discriminant import interior, relaxation
-from widemargin.discriminant.maxi_min_search import n_directions
-from widemargin.discriminant.pairs import spanned
-from widemargin.discriminant.refine import Refine, orthonormal, pushed_apart, softened, widest_mean
-from widemargin.discriminant.relaxation import upper_bound
+from widemargin.pairs.maxi_min_search import n_directions
+from widemargin.pairs.class_pairs import spanned
+from widemargin.pairs.refine import Refine, orthonormal, pushed_apart, softened, widest_mean
+from widemargin.pairs.relaxation import upper_bound
 from widemargin.loop import Limits, run
 
 # The upper bound.
@@ -129,7 +129,7 @@ def test_the_gradient_of_the_search_is_that_of_the_span(monkeypatch):
         seen["fun"], seen["x0"] = fun, x0
         return optimize.OptimizeResult(x=x0)
 
-    monkeypatch.setattr("widemargin.discriminant.refine.optimize.minimize", minimize)
+    monkeypatch.setattr("widemargin.pairs.refine.optimize.minimize", minimize)
     rng, means = random_means(6, 8, 6)
     prior = rng.uniform(0.5, 1.5, len(means))
     shape = (means.shape[1], max(1, means.shape[1] // 2))
@@ -205,7 +205,7 @@ def test_a_small_gain_counts_only_where_a_start_has_it_already(monkeypatch):
     best = turned(0.4)
     for start, searched, accepted in ((0.4 + 1e-6, 0.4 + 1e-6, True), (0.3, 0.4 + 1e-6, False)):
         monkeypatch.setattr(
-            "widemargin.discriminant.refine.pushed_apart",
+            "widemargin.pairs.refine.pushed_apart",
             lambda classes, V, *args, searched=searched, **kwargs: (
                 best if V is best else turned(searched)
             ),

@@ -15,9 +15,9 @@ from tests.reference.maxi_min import (
 )
 from tests.reference.pair_problems import classes_of, random_means, solved
 from widemargin.discriminant import pair_program
-from widemargin.discriminant.online import Online, default_lam
-from widemargin.discriminant.pair_program import PairProgram
-from widemargin.discriminant.semidefinite import solve_semidefinite
+from widemargin.pairs.online import Online, default_lam
+from widemargin.pairs.pair_program import PairProgram
+from widemargin.pairs.semidefinite import solve_semidefinite
 from widemargin.loop import Limits, run
 
 # The relaxation, exactly.
@@ -133,7 +133,7 @@ class _Drawn:
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 1000])
 def test_online_steps_are_those_of_algorithm_1_and_equation_20(at_a_time, monkeypatch):
-    monkeypatch.setattr("widemargin.discriminant.online._AT_A_TIME", at_a_time)
+    monkeypatch.setattr("widemargin.pairs.online._AT_A_TIME", at_a_time)
     for seed in range(5):
         _, means = random_means(seed, 8, 6)
         rng = _Drawn(seed)

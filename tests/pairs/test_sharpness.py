@@ -6,9 +6,9 @@ from scipy.linalg import eigh
 
 from tests.reference.fisher_da import scatter_by_loops
 from tests.reference.streams import as_rows, data_with_copies, stream_of
-from widemargin.deadline import Deadline
+from widemargin.loop import Deadline
 from widemargin.discriminant import sharpness
-from widemargin.discriminant.sharpness import choose, nearest_mean_weight
+from widemargin.pairs.sharpness import choose, nearest_mean_weight
 from widemargin.loop import Limits, run
 from widemargin.rows import row_keys
 

@@ -21,7 +21,7 @@ from tests.reference.hinge import (
 )
 from widemargin.qp import _compiled, hinge, polished, solve_hinge_dual
 from widemargin.qp.box_newton import BoxProblem, newton
-from widemargin.qp.interior import solve_interior
+from widemargin.qp.interior_point import solve_interior
 
 
 @settings(max_examples=N_PROBLEMS, deadline=None)

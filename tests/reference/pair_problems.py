@@ -3,8 +3,8 @@
 import numpy as np
 
 from tests.reference.maxi_min import distances
-from widemargin.discriminant.pair_program import PairProgram
-from widemargin.discriminant.pairs import ClassPairs
+from widemargin.pairs.pair_program import PairProgram
+from widemargin.pairs.class_pairs import ClassPairs
 from widemargin.loop import Limits, run
 
 

@@ -65,4 +65,4 @@ def scores_of(search):
 
 def finely(monkeypatch):
     """Let the search go on until its machines are the optima, for comparison."""
-    monkeypatch.setattr("widemargin.svm.grid._SEARCH_TOL", 1e-9)
+    monkeypatch.setattr("widemargin.svm.search._SEARCH_TOL", 1e-9)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from widemargin.discriminant.projection import LabelledRows
-from widemargin.discriminant.scatter import DenseColumns
-from widemargin.discriminant.stream import Stream
+from widemargin.base.projection import LabelledRows
+from widemargin.scatter.class_scatter import DenseColumns
+from widemargin.scatter.stream import Stream
 from widemargin.rows import as_rows as any_rows
 
 

@@ -16,7 +16,7 @@ from widemargin.rows import (
     distinct_rows,
     weighted_moments,
 )
-from widemargin.rows.budget import rows_per_block
+from widemargin.rows import rows_per_block
 
 DTYPES = ["int8", "uint8", "int16", "int32", "int64", "float32", "float64", "bool"]
 KINDS = ["C", "F", "strided", "memmap", "read-only", "csr32", "csr64", "csr_matrix"]

@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.datasets import load_iris
 
 from tests.reference.fisher_da import scatter_by_loops
-from widemargin.discriminant.scatter import ClassScatter, scatter_of
-from widemargin.discriminant.whitening import whitened
+from widemargin.scatter.class_scatter import ClassScatter, scatter_of
+from widemargin.scatter.whitening import whitened
 from widemargin.rows import as_rows
 
 

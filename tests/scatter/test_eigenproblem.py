@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from scipy.stats import ortho_group
 
 from tests.reference.locality import assert_same_features
-from widemargin.discriminant.eigenproblem import generalized_eigenvectors
+from widemargin.scatter.eigenproblem import generalized_eigenvectors
 
 # The eigenproblem.
 

@@ -8,9 +8,9 @@ from tests.reference.data import wine
 from tests.reference.locality import largest_angle, local_fisher_scatters, local_scaling
 from widemargin import LocalFisherDA
 from widemargin.discriminant import local_scatter
-from widemargin.discriminant.local_scatter import local_scatters
-from widemargin.discriminant.neighbours import Neighbours
-from widemargin.discriminant.scatter import DenseColumns, scatter_of
+from widemargin.scatter.local_scatter import local_scatters
+from widemargin.scatter.neighbours import Neighbours
+from widemargin.scatter.class_scatter import DenseColumns, scatter_of
 from widemargin.rows import ArrayRows, distinct_rows
 
 

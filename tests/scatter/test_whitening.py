@@ -8,9 +8,9 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
 from tests.reference.data import whole_digits, wine
-from widemargin.discriminant.fourth_powers import directions
-from widemargin.discriminant.scatter import check_shrinkage, scatter_of
-from widemargin.discriminant.whitening import leading, whitened
+from widemargin.scatter.fourth_powers import directions
+from widemargin.scatter.class_scatter import check_shrinkage, scatter_of
+from widemargin.scatter.whitening import leading, whitened
 from widemargin.rows import as_rows
 
 

@@ -19,7 +19,7 @@ from widemargin.span import (
     RandomVectors,
     as_strategy,
 )
-from widemargin.span.choice import _draw
+from widemargin.span.landmarks import _draw
 
 
 def plain(name, A, B):

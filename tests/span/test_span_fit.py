@@ -17,7 +17,7 @@ from widemargin.loop import Limits, run
 from widemargin.rows import as_rows
 from widemargin.span import Earlier, Problems, SpanFit, as_strategy, newton
 from widemargin.span.curvature import Curvature
-from widemargin.span.lower_bound import LowerBound
+from widemargin.span.losses import LowerBound
 from widemargin.span.values import KernelValues
 from widemargin.threads import single_threaded_blas
 

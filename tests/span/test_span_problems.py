@@ -11,7 +11,7 @@ from tests.reference import span as reference
 from widemargin.span import (
     Problems,
 )
-from widemargin.span.lower_bound import LowerBound
+from widemargin.span.losses import LowerBound
 
 N_PROBLEMS = 120
 

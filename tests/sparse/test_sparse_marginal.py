@@ -11,15 +11,15 @@ from sklearn.svm import SVC
 
 from tests.reference import span as span_reference
 from tests.reference import svm as svm_reference
-from widemargin.deadline import Deadline
+from widemargin.loop import Deadline
 from widemargin.kernels import KERNELS, RBF, CallableKernel, Precomputed, make_kernel
 from widemargin.rows import as_rows
-from widemargin.sparse.fisher import Fisher
-from widemargin.sparse.hinge import Hinge, HingeMarginal
+from widemargin.sparse.fisher_marginal import Fisher
+from widemargin.sparse.hinge_marginal import Hinge, HingeMarginal
 from widemargin.sparse.marginal import RIDGE, Marginal, NoSpan
 from widemargin.sparse.one_class import OneClass
-from widemargin.sparse.search import minimise
-from widemargin.sparse.squared_hinge import SquaredHinge
+from widemargin.sparse.vector_search import minimise
+from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 from widemargin.threads import single_threaded_blas
 
 C, MU, NU = 10.0, 1e-2, 0.3

@@ -11,8 +11,8 @@ from widemargin.kernels import RBF
 from widemargin.rows import as_rows
 from widemargin.sparse import newton as module
 from widemargin.sparse.marginal import Span
-from widemargin.sparse.newton import Piecewise, at_a_time, newton, newton_together, products, sums
-from widemargin.sparse.squared_hinge import SquaredHinge
+from widemargin.qp.newton import Piecewise, at_a_time, newton, newton_together, products, sums
+from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 from widemargin.threads import single_threaded_blas
 
 

@@ -27,9 +27,9 @@ from tests.reference.sparse import (
     two_and_three,
 )
 from widemargin.sparse import classifier as module
-from widemargin.sparse.fisher import Fisher
-from widemargin.sparse.hinge import Hinge
-from widemargin.sparse.squared_hinge import SquaredHinge
+from widemargin.sparse.fisher_marginal import Fisher
+from widemargin.sparse.hinge_marginal import Hinge
+from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 
 # Many fits are cut short, to save time; where one must be warned of, the test says so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -248,7 +248,7 @@ def test_the_time_holds_for_the_sample_and_all_rows_together(monkeypatch):
     seen = _watched(monkeypatch, "hinge")
     monkeypatch.setattr(module, "_FIRST_ROWS", 40)
     # A clock by which an evaluation takes a second.
-    monkeypatch.setattr("widemargin.deadline.perf_counter", lambda: float(len(seen)))
+    monkeypatch.setattr("widemargin.loop.perf_counter", lambda: float(len(seen)))
     machine = sparse_machine(n_vectors=8, gamma=1.0, tol=0.0, max_time=10.0)
     with pytest.warns(ConvergenceWarning, match="max_time=10 reached"):
         machine.fit(X, y)

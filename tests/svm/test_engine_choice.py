@@ -25,8 +25,8 @@ def _cells(**parameters):
 
 
 def test_auto_is_exact_for_few_different_rows_and_a_span_beyond(monkeypatch):
-    monkeypatch.setattr("widemargin.svm.engines._EXACT_ROWS", 100)
-    monkeypatch.setattr("widemargin.svm.engines._MOST_EXACT_ROWS", 100)
+    monkeypatch.setattr("widemargin.svm.engine_choice._EXACT_ROWS", 100)
+    monkeypatch.setattr("widemargin.svm.engine_choice._MOST_EXACT_ROWS", 100)
     X, y = moons(101)
     assert _margin().fit(X[:100], y[:100]).engine_ == "exact"
     assert _margin().fit(X, y).engine_ == "span"
@@ -36,9 +36,9 @@ def test_auto_is_exact_for_few_different_rows_and_a_span_beyond(monkeypatch):
 
 
 def test_between_few_and_many_rows_auto_is_exact_if_few_of_them_support_the_machine(monkeypatch):
-    monkeypatch.setattr("widemargin.svm.engines._EXACT_ROWS", 100)
-    monkeypatch.setattr("widemargin.svm.engines._PROBE", (50, 100))
-    monkeypatch.setattr("widemargin.svm.engines._EXACT_WORK", 1e6)  # about 140 support vectors
+    monkeypatch.setattr("widemargin.svm.engine_choice._EXACT_ROWS", 100)
+    monkeypatch.setattr("widemargin.svm.engine_choice._PROBE", (50, 100))
+    monkeypatch.setattr("widemargin.svm.engine_choice._EXACT_WORK", 1e6)  # about 140 support vectors
     X, y = moons(600, noise=0.05)
     apart = _margin(C=100, gamma=1.0).fit(X, y)
     assert (apart.engine_, len(apart.support_) < 140) == ("exact", True)

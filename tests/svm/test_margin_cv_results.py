@@ -205,7 +205,7 @@ def test_the_time_is_shared_by_widths_batches_and_the_final_fit(monkeypatch):
         return original(solver, limits, report)
 
     original = grid.run
-    monkeypatch.setattr("widemargin.svm.grid.run", noted)
+    monkeypatch.setattr("widemargin.svm.search.run", noted)
     X, y = overlapping(400)
     search = search_of(Cs=40, max_vectors=50, memory="1MB", max_time=1000.0)
     search.fit(X, y)

@@ -41,7 +41,7 @@ def _span_optimum(kernel, X, vectors, sign, C):
 def _in_single_precision(monkeypatch, single):
     """Let kernel values be float32 as they are on large data."""
     if single:
-        monkeypatch.setattr("widemargin.span.sizes._FEW_VALUES", 0)
+        monkeypatch.setattr("widemargin.span.fit_span._FEW_VALUES", 0)
 
 
 @in_single_precision

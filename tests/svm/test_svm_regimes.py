@@ -76,7 +76,7 @@ def test_a_core_that_grows_otherwise_has_the_same_bits_for_any_number_of_threads
 
 
 def test_single_precision_has_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("widemargin.span.sizes._FEW_VALUES", 0)
+    monkeypatch.setattr("widemargin.span.fit_span._FEW_VALUES", 0)
     way, size, parameters = REGIMES["a growing span"]
     X, y = moons(*size)
     one, two = (machine(way, gamma=1.0, n_jobs=n, **parameters).fit(X, y) for n in (1, 2))
@@ -97,7 +97,7 @@ def test_another_seed_draws_other_vectors(vectors):
 @pytest.mark.parametrize("vectors", ["core", "kmeans"])
 def test_kernel_values_that_are_computed_again_give_the_same_machine(monkeypatch, vectors, single):
     if single:
-        monkeypatch.setattr("widemargin.span.sizes._FEW_VALUES", 0)
+        monkeypatch.setattr("widemargin.span.fit_span._FEW_VALUES", 0)
     X, y = moons(8000)
     parameters = {"gamma": 2.0, "vectors": vectors, "max_vectors": 200}
     kept = machine("span", memory="1GB", **parameters).fit(X, y)
