@@ -6,20 +6,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.reference.maxi_min import all_pairs, distances, soft_minimum
 from tests.reference.pair_problems import classes_of, random_means
-from widemargin.discriminant import pairs
 from widemargin.pairs.class_pairs import Pairs, spanned
 
 
 @pytest.mark.parametrize("block", [1, 50, 1 << 18])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_closest_pairs_are_those_of_the_whole_matrix(block, threads, monkeypatch):
-    monkeypatch.setattr(pairs, "_BLOCK", block)
+def test_the_closest_pairs_are_those_of_the_whole_matrix(block, threads):
     for seed in range(10):
         _, Y = random_means(seed)
         first, second, delta = all_pairs(Y)
         expected = (delta**2).sum(axis=1)
         order = np.argsort(expected, kind="stable")
-        classes = classes_of(Y, threads=threads)
+        classes = classes_of(Y, threads=threads, block=block)
         for count in (1, 3, classes.n_pairs, 10 * classes.n_pairs):
             found = classes.closest(Y, count)
             assert_allclose(found.distance, expected[order][:count], rtol=1e-10)
@@ -97,13 +95,12 @@ def test_the_shortfall_is_the_sum_over_the_pairs(power):
         assert found == pytest.approx((short**power).sum(), abs=1e-10)
 
 
-def test_threads_do_not_change_a_bit(monkeypatch):
-    monkeypatch.setattr(pairs, "_BLOCK", 100)
+def test_threads_do_not_change_a_bit():
     _, Y = random_means(0, 12, 5)
     Y = np.vstack([Y, Y[:, ::-1] + 1.0])
     answers = []
     for threads in (1, 2, 5):
-        classes = classes_of(Y, threads=threads)
+        classes = classes_of(Y, threads=threads, block=100)
         value, slope = classes.soft_minimum(Y, np.array([0.5]), np.ones(1))
         near = classes.closest(Y, 7)
         answers.append((value, slope, near.first, near.distance, classes.shortfall(Y, 2)))

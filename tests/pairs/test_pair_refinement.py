@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 
 from tests.reference.maxi_min import all_pairs, smallest_distance, soft_criterion
 from tests.reference.pair_problems import classes_of, random_means, solved
-from widemargin.discriminant import interior, relaxation
-from widemargin.pairs.maxi_min_search import n_directions
+from widemargin.loop import Limits, run
 from widemargin.pairs.class_pairs import spanned
+from widemargin.pairs.interior_bound import Filling, least_bound
+from widemargin.pairs.maxi_min_search import n_directions
 from widemargin.pairs.refine import Refine, orthonormal, pushed_apart, softened, widest_mean
 from widemargin.pairs.relaxation import upper_bound
-from widemargin.loop import Limits, run
 
 # The upper bound.
 
@@ -44,7 +44,7 @@ def test_no_projection_exceeds_the_bound(seed):
         assert least <= own * (1 + 1e-9)
 
 
-def test_the_bound_is_the_value_of_the_convex_problem(monkeypatch):
+def test_the_bound_is_the_value_of_the_convex_problem():
     import cvxpy as cp
 
     for seed in (1, 2, 4, 8, 20, 29):
@@ -64,9 +64,7 @@ def test_the_bound_is_the_value_of_the_convex_problem(monkeypatch):
             bound = upper_bound(classes, near, weight, d)
             assert problem.value * (1 - 1e-6) <= bound <= problem.value * 1.01
         # The search for more classes knows no gap; with pairs of the relaxation it is near.
-        with monkeypatch.context() as patch:
-            patch.setattr(relaxation, "_NEWTON", 0.0)
-            bound = upper_bound(classes, *starts[0], d)
+        bound = upper_bound(classes, *starts[0], d, most_by_newton=0.0)
         assert problem.value * (1 - 1e-6) <= bound <= problem.value * 1.15
 
 
@@ -78,14 +76,14 @@ def test_the_interior_method_knows_how_good_it_is(d):
     near = classes.closest(means, 10)
     values = []
     for tol in (0.1, 1e-2, 1e-4):
-        bound, least = interior.least_bound(classes, near, np.ones(10), d, tol)
+        bound, least = least_bound(classes, near, np.ones(10), d, tol)
         assert least <= bound <= least / (1 - tol) * (1 + 1e-12)
         values.append((bound, least))
     # All intervals hold the optimum.
     assert max(low for _, low in values) <= min(high for high, _ in values)
     # Many classes: pairs that are closest in all dimensions are not those that are hard to keep
     # apart in a few.
-    loose = relaxation._searched(classes, near, np.ones(10), d)
+    loose = upper_bound(classes, near, np.ones(10), d, most_by_newton=0.0)
     assert values[-1][1] <= loose <= 1.2 * values[-1][0]
 
 
@@ -93,7 +91,7 @@ def test_eigenvalues_are_counted_so_that_there_are_d():
     values = np.array([0.0, 1.0, 1.0 + 1e-9, 2.0, 5.0])
     for d in (1, 2, 3, 4):
         for width in (1e-6, 0.1, 10.0):
-            filling = interior.Filling.of(values, d, width)
+            filling = Filling.of(values, d, width)
             assert filling.filled.sum() == pytest.approx(d)
             assert (np.diff(filling.filled) >= 0).all()
             most = values[-d:].sum()

@@ -14,11 +14,10 @@ from tests.reference.maxi_min import (
     semidefinite,
 )
 from tests.reference.pair_problems import classes_of, random_means, solved
-from widemargin.discriminant import pair_program
+from widemargin.loop import Limits, run
 from widemargin.pairs.online import Online, default_lam
 from widemargin.pairs.pair_program import PairProgram
 from widemargin.pairs.semidefinite import solve_semidefinite
-from widemargin.loop import Limits, run
 
 # The relaxation, exactly.
 
@@ -63,15 +62,11 @@ def test_the_semidefinite_solver_has_the_exact_solution(C, squared):
 
 
 @pytest.mark.parametrize(("C", "squared"), [(np.inf, False), (0.2, False), (5.0, True)])
-def test_growth_by_the_closest_pairs_has_the_answer_of_all_pairs_at_once(C, squared, monkeypatch):
+def test_growth_by_the_closest_pairs_has_the_answer_of_all_pairs_at_once(C, squared):
     means = np.random.default_rng(3).normal(size=(24, 5))
-    everything = PairProgram(classes_of(means), C, squared=squared)
-    everything.batch = 24 * 23 // 2
-    full = run(everything, Limits())
+    full = solved(means, C, squared, batch=24 * 23 // 2)
     assert full.certificate.n_iter == 1
-    monkeypatch.setattr(pair_program, "_LEAST", 4)
-    monkeypatch.setattr(pair_program, "_JOIN", 0)
-    grown = solved(means, C, squared)
+    grown = solved(means, C, squared, batch=4)
     assert grown.certificate.n_iter > 2
     assert len(grown.state.pairs.first) < 24 * 23 // 2
     assert grown.converged
@@ -107,8 +102,7 @@ def test_close_pairs_among_far_ones_are_solved_exactly():
 def test_the_bounds_of_the_relaxation_hold_at_every_step(seed, C):
     _, means = random_means(seed, 8, 4)
     for squared in (False, True):
-        program = PairProgram(classes_of(means), C, squared=squared)
-        program.batch = 2
+        program = PairProgram(classes_of(means), C, squared=squared, batch=2)
         best = relaxation_value(solved(means, C, squared).state.Q, means, C, 2 if squared else 1)
         state = program.start()
         for _ in range(6):
@@ -132,14 +126,13 @@ class _Drawn:
 
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 1000])
-def test_online_steps_are_those_of_algorithm_1_and_equation_20(at_a_time, monkeypatch):
-    monkeypatch.setattr("widemargin.pairs.online._AT_A_TIME", at_a_time)
+def test_online_steps_are_those_of_algorithm_1_and_equation_20(at_a_time):
     for seed in range(5):
         _, means = random_means(seed, 8, 6)
         rng = _Drawn(seed)
         lam = 0.05
-        online = Online(classes_of(means), lam, 150, False, rng)
-        state = run(online, Limits(None, None, patience=10**6)).state
+        online = Online(classes_of(means), lam, 150, False, rng, at_a_time=at_a_time)
+        state = run(online, Limits(patience=10**6)).state
         assert state.t == 150
         pairs_drawn = []
         for i, step in zip(rng.drawn[::2], rng.drawn[1::2], strict=True):
@@ -156,7 +149,7 @@ def test_online_steps_are_those_of_algorithm_1_and_equation_20(at_a_time, monkey
 def test_every_pair_is_drawn_as_often_as_another():
     rng = _Drawn(0)
     means = np.random.default_rng(0).normal(size=(5, 2))
-    run(Online(classes_of(means), 1.0, 4000, False, rng), Limits(None, None, patience=10**6))
+    run(Online(classes_of(means), 1.0, 4000, False, rng), Limits(patience=10**6))
     first, step = (np.concatenate(rng.drawn[k::2]) for k in (0, 1))
     count = np.zeros((5, 5))
     np.add.at(count, (first, (first + step) % 5), 1)
@@ -176,7 +169,7 @@ def test_online_approaches_the_soft_optimum(average):
     gaps = []
     for n_updates in (100, 1000, 10_000, 100_000):
         online = Online(classes_of(means), lam, n_updates, average, np.random.default_rng(1))
-        Q = online.matrix(run(online, Limits(None, None, patience=10**6)).state)
+        Q = online.matrix(run(online, Limits(patience=10**6)).state)
         gaps.append(relaxation_value(Q, means, C) / best - 1)
     assert min(gaps) >= -1e-9
     assert gaps[0] > gaps[1] > gaps[2] > gaps[3]
@@ -230,9 +223,9 @@ def test_three_slips_of_the_paper():
     # (11) has the sum over the pairs, Algorithm 1 the mean: λ differs by the number of pairs.
     C = 1 / lam
     online = Online(classes_of(means), lam / n_pairs, 50_000, True, np.random.default_rng(0))
-    right = online.matrix(run(online, Limits(None, None, patience=10**6)).state)
+    right = online.matrix(run(online, Limits(patience=10**6)).state)
     online = Online(classes_of(means), lam, 50_000, True, np.random.default_rng(0))
-    literal = online.matrix(run(online, Limits(None, None, patience=10**6)).state)
+    literal = online.matrix(run(online, Limits(patience=10**6)).state)
     best = solved(means, C).state.Q
     assert np.linalg.norm(right - best) < 0.1 * np.linalg.norm(best)
     assert np.linalg.norm(literal - best) > 0.5 * np.linalg.norm(best)

@@ -6,10 +6,9 @@ from scipy.linalg import eigh
 
 from tests.reference.fisher_da import scatter_by_loops
 from tests.reference.streams import as_rows, data_with_copies, stream_of
-from widemargin.loop import Deadline
-from widemargin.discriminant import sharpness
+from widemargin.loop import Deadline, Limits, run
+from widemargin.pairs import sharpness
 from widemargin.pairs.sharpness import choose, nearest_mean_weight
-from widemargin.loop import Limits, run
 from widemargin.rows import row_keys
 
 
@@ -37,7 +36,7 @@ def test_the_accuracy_of_lda_is_that_of_plain_folds():
     stream = stream_of(X, y, weight, 1000)
     for shrinkage in (0.0, 0.3):
         for d in (1, 2, None):
-            found = choose(stream, [shrinkage], [0.0, 1.0], d, None, 1)
+            found = choose(stream, [shrinkage], [0.0, 1.0], d, None, 1, Deadline())
             expected = _plain_accuracy(X, y, weight, shrinkage, 3 if d is None else d)
             assert found.shrinkage == shrinkage
             assert found.accuracy["sharpness"][0] == 0.0
@@ -46,11 +45,11 @@ def test_the_accuracy_of_lda_is_that_of_plain_folds():
 
 def test_a_single_value_is_not_questioned():
     X, y, weight = data_with_copies()
-    found = choose(stream_of(X, y, weight, 1000), [0.25], [3.0], 2, None, 1)
+    found = choose(stream_of(X, y, weight, 1000), [0.25], [3.0], 2, None, 1, Deadline())
     assert (found.shrinkage, found.sharpness) == (0.25, 3.0)
     assert all(len(column) == 0 for column in found.accuracy.values())
     # Nothing can be held out: the softest.
-    found = choose(stream_of(X, y, weight, 0), [0.1, 0.2], [0.0, np.inf], 2, None, 1)
+    found = choose(stream_of(X, y, weight, 0), [0.1, 0.2], [0.0, np.inf], 2, None, 1, Deadline())
     assert (found.shrinkage, found.sharpness) == (0.1, 0.0)
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from tests.reference.maxi_min import distances
-from widemargin.pairs.pair_program import PairProgram
-from widemargin.pairs.class_pairs import ClassPairs
 from widemargin.loop import Limits, run
+from widemargin.pairs.class_pairs import ClassPairs
+from widemargin.pairs.pair_program import PairProgram
 
 
 def random_means(seed, most_classes=12, most_columns=20):
@@ -17,9 +17,9 @@ def random_means(seed, most_classes=12, most_columns=20):
     return rng, means / np.sqrt(np.median(distances(means)[np.triu_indices(c, 1)]))
 
 
-def classes_of(means, prior=None, threads=1):
-    return ClassPairs(means, np.ones(len(means)) if prior is None else prior, threads)
+def classes_of(means, prior=None, threads=1, **ways):
+    return ClassPairs(means, np.ones(len(means)) if prior is None else prior, threads, **ways)
 
 
-def solved(means, C=np.inf, squared=False):
-    return run(PairProgram(classes_of(means), C, squared=squared), Limits())
+def solved(means, C=np.inf, squared=False, batch=None):
+    return run(PairProgram(classes_of(means), C, squared=squared, batch=batch), Limits())

@@ -26,7 +26,7 @@ Matrix = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 # Numbers of D in a block: fixed, so that threads do not change the sums.
-_BLOCK = 1 << 18
+BLOCK = 1 << 18
 # Share of the largest squared distance from the mean, or of the within-class variance, below which
 # two means are one.
 _SAME = 1e-22
@@ -63,11 +63,14 @@ class ClassPairs:
         Weights of the classes; a pair has the weight of their product.
     threads : int
         Threads; the answer does not depend on it.
+    block : int
+        Numbers of D in a block.
     """
 
     means: Matrix
     prior: Vector
     threads: int = 1
+    block: int = BLOCK
 
     @property
     def n_classes(self) -> int:
@@ -97,7 +100,7 @@ class ClassPairs:
             i, j = np.divmod(kept, D.shape[1])
             return i + rows.start, j + rows.start, flat[kept]
 
-        parts = list(scan_pairs(Y, of, self.threads))
+        parts = list(scan_pairs(Y, of, self.threads, block=self.block))
         first, second, near = (np.concatenate(each) for each in zip(*parts, strict=True))
         order = np.lexsort((second, first, near))[:count]
         first, second = first[order], second[order]
@@ -145,7 +148,7 @@ class ClassPairs:
             return parts
 
         sums = [_Soft(Y.shape) for _ in rates]
-        for parts in scan_pairs(Y, of, self.threads):
+        for parts in scan_pairs(Y, of, self.threads, block=self.block):
             for each, part in zip(sums, parts, strict=True):
                 each.add(*part)
         share = self.prior / self.prior.sum()
@@ -164,7 +167,7 @@ class ClassPairs:
             short = 1.0 - D[D < 1.0]
             return float((short**power).sum())
 
-        return sum(scan_pairs(Y, of, self.threads))
+        return sum(scan_pairs(Y, of, self.threads, block=self.block))
 
     def scatter_of(self, pairs: Pairs, weight: Vector) -> Matrix:
         """Return Σ weight δδᵀ over some pairs."""
@@ -210,6 +213,7 @@ def scan_pairs(
     threads: int = 1,
     *,
     precise: bool = False,
+    block: int = BLOCK,
 ) -> Iterator[Answer]:
     """Yield visit(rows, D) for blocks of the matrix of squared distances between rows of Y.
 
@@ -225,6 +229,8 @@ def scan_pairs(
         Threads; the answers do not depend on it.
     precise : bool, default=False
         Whether close pairs shall keep the digits that a product loses.
+    block : int, optional
+        Numbers of D in a block: sums over the blocks depend on it in their last digits.
 
     Examples
     --------
@@ -245,7 +251,7 @@ def scan_pairs(
         D += size[others]
         return visit(rows, np.maximum(D, 0.0, out=D))
 
-    return ordered_map(of, _blocks(len(Y)), threads)
+    return ordered_map(of, _blocks(len(Y), block), threads)
 
 
 def pulled(E: Matrix, Y: Matrix, rows: slice) -> Matrix:
@@ -309,11 +315,11 @@ class _Soft:
         self.pull[-len(pull) :] += pull
 
 
-def _blocks(c: int) -> Iterator[slice]:
+def _blocks(c: int, block: int) -> Iterator[slice]:
     """Yield rows with about as many pairs in each block; the last row has none of its own."""
     first = 0
     while first < max(1, c - 1):
-        step = max(1, _BLOCK // (c - first))
+        step = max(1, block // (c - first))
         yield slice(first, min(c, first + step))
         first += step
 

@@ -24,9 +24,6 @@ from widemargin.pairs.class_pairs import ClassPairs
 
 Matrix = NDArray[np.float64]
 
-# Updates of Q between two looks of the loop at the clock.
-_AT_A_TIME = 1000
-
 
 @dataclass(frozen=True)
 class OnlineState:
@@ -52,6 +49,8 @@ class Online:
         Whether the mean over the steps is the answer.
     rng : Generator
         Draws the pairs.
+    at_a_time : int, default=1000
+        Updates of Q between two looks of the loop at the clock.
     """
 
     def __init__(
@@ -61,12 +60,15 @@ class Online:
         n_updates: int,
         average: bool,
         rng: np.random.Generator,
+        *,
+        at_a_time: int = 1000,
     ) -> None:
         self.classes = classes
         self.lam = lam
         self.n_updates = n_updates
         self.average = average
         self.rng = rng
+        self.at_a_time = at_a_time
 
     def start(self) -> OnlineState:
         """Begin with Q = 0."""
@@ -75,7 +77,7 @@ class Online:
 
     def step(self, state: OnlineState) -> OnlineState:
         """Go through some random pairs."""
-        count = min(_AT_A_TIME, self.n_updates - state.t)
+        count = min(self.at_a_time, self.n_updates - state.t)
         c = self.classes.n_classes
         first = self.rng.integers(c, size=count)
         second = (first + self.rng.integers(1, c, size=count)) % c

@@ -37,8 +37,8 @@ from widemargin.qp import solve_nonnegative
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-# Pairs that join at a time, for each class, and at the least.
-_JOIN, _LEAST = 1, 64
+# Pairs that join at a time at the least, beside one for each class.
+_LEAST = 64
 # Weight of a proximal step, where the diagonal of G is one, and steps at the most; with an upper
 # bound, the weight at first and at the most, and rounds that a step may take.
 _PROXIMAL, _MOST_STEPS = 1e-5, 100
@@ -88,6 +88,8 @@ class PairProgram:
         Whether errors count squared.
     tol : float, default=1e-9
         Relative gap to stop at.
+    batch : int, default=None
+        Pairs that join at a time at the most; None is one for each class, and 64 at the least.
     """
 
     def __init__(
@@ -97,12 +99,13 @@ class PairProgram:
         *,
         squared: bool = False,
         tol: float = 1e-9,
+        batch: int | None = None,
     ) -> None:
         self.classes = classes
         self.C = C
         self.squared = squared
         self.tol = tol
-        self.batch = max(_LEAST, _JOIN * classes.n_classes)
+        self.batch = max(_LEAST, classes.n_classes) if batch is None else batch
         # Distances of order one keep the numbers of G so; Q is brought back at the end.
         self.unit = float(np.trace(classes.mean_scatter()))
 

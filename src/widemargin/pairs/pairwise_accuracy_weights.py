@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from widemargin.pairs.class_pairs import pulled, scan_pairs
+from widemargin.pairs.class_pairs import BLOCK, pulled, scan_pairs
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -29,7 +29,9 @@ def given_priors(priors: Any, n_classes: int) -> Vector:
     return np.asarray(given / given.sum())
 
 
-def pull(means: Matrix, priors: Vector, weighting: str, threads: int = 1) -> Matrix:
+def pull(
+    means: Matrix, priors: Vector, weighting: str, threads: int = 1, *, block: int = BLOCK
+) -> Matrix:
     """Return L M, the Laplacian of the weighted pairs of classes times the class means.
 
     Parameters
@@ -42,6 +44,8 @@ def pull(means: Matrix, priors: Vector, weighting: str, threads: int = 1) -> Mat
         Weights of the pairs.
     threads : int, default=1
         Threads; the answer does not depend on it.
+    block : int, optional
+        Numbers of the matrix of distances in a block.
     """
     if weighting == "equal":
         # Σ_j p_i p_j (m_i − m_j), for Σ_j p_j m_j is 0.
@@ -55,7 +59,7 @@ def pull(means: Matrix, priors: Vector, weighting: str, threads: int = 1) -> Mat
 
     pull_of_all = np.zeros_like(means)
     # Precisely, for the weight of a close pair is large.
-    for part in scan_pairs(means, of, threads, precise=True):
+    for part in scan_pairs(means, of, threads, precise=True, block=block):
         pull_of_all[-len(part) :] += part
     return pull_of_all
 

@@ -33,7 +33,14 @@ _STAGES = 0.1, 0.03, 0.01, 0.003, 0.001
 _MOST_STEPS, _LEAST_STEPS, _OPERATIONS = 60, 3, 4e9
 
 
-def upper_bound(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components: int) -> float:
+def upper_bound(
+    classes: ClassPairs,
+    pairs: Pairs,
+    weight: Vector,
+    n_components: int,
+    *,
+    most_by_newton: float = _NEWTON,
+) -> float:
     """Return a bound on the smallest squared distance in `n_components` dimensions.
 
     Parameters
@@ -47,13 +54,15 @@ def upper_bound(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components:
         Weights to start from; not all zero.
     n_components : int
         d.
+    most_by_newton : float, optional
+        The square of classes times dimensions up to which Newton steps find the bound.
     """
     closest = float(classes.closest(classes.means, 1).distance[0])
     c, k = classes.means.shape
     if n_components >= k:
         return closest
     weight = np.maximum(weight / weight.sum(), 1e-6 / len(weight))
-    if float(c * k) ** 2 <= _NEWTON:
+    if float(c * k) ** 2 <= most_by_newton:
         return min(closest, least_bound(classes, pairs, weight, n_components, _GAP)[0])
     return min(closest, _searched(classes, pairs, weight, n_components))
 
