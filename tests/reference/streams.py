@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from widemargin.base.projection import LabelledRows
-from widemargin.scatter.class_scatter import DenseColumns
-from widemargin.scatter.stream import Stream
 from widemargin.rows import as_rows as any_rows
+from widemargin.scatter.class_scatter import DenseColumns, LabelledRows
+from widemargin.scatter.stream import Stream
 
 
 def as_rows(X):

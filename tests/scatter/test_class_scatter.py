@@ -9,9 +9,9 @@ from scipy import sparse
 from sklearn.datasets import load_iris
 
 from tests.reference.fisher_da import scatter_by_loops
+from widemargin.rows import as_rows
 from widemargin.scatter.class_scatter import ClassScatter, scatter_of
 from widemargin.scatter.whitening import whitened
-from widemargin.rows import as_rows
 
 
 def _rows(X, threads=1, memory=10**9):

@@ -7,11 +7,11 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from tests.reference.data import wine
 from tests.reference.locality import largest_angle, local_fisher_scatters, local_scaling
 from widemargin import LocalFisherDA
-from widemargin.discriminant import local_scatter
+from widemargin.rows import ArrayRows, distinct_rows
+from widemargin.scatter import local_scatter
+from widemargin.scatter.class_scatter import DenseColumns, scatter_of
 from widemargin.scatter.local_scatter import local_scatters
 from widemargin.scatter.neighbours import Neighbours
-from widemargin.scatter.class_scatter import DenseColumns, scatter_of
-from widemargin.rows import ArrayRows, distinct_rows
 
 
 def _scatters(X, y, weight=None, n_neighbors=7):

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
-from widemargin.scatter.neighbours import FeatureRows, nearest_rows, squared_distances
-from widemargin.scatter.class_scatter import DenseColumns
 from widemargin.rows import ArrayRows
+from widemargin.scatter.class_scatter import DenseColumns
+from widemargin.scatter.neighbours import FeatureRows, nearest_rows, squared_distances
 
 # Memory for blocks of 16 rows that are read again and again.
 LITTLE = 2000

@@ -7,8 +7,8 @@ from scipy import sparse
 
 from tests.reference.fisher_da import scatter_by_loops
 from tests.reference.streams import as_rows, data_with_copies, labelled, stream_of
-from widemargin.scatter.class_scatter import DenseColumns
 from widemargin.rows import distinct_rows, row_keys
+from widemargin.scatter.class_scatter import DenseColumns
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 17, 60, 1000])

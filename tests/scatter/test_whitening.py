@@ -8,10 +8,11 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.preprocessing import scale
 
 from tests.reference.data import whole_digits, wine
-from widemargin.scatter.fourth_powers import directions
-from widemargin.scatter.class_scatter import check_shrinkage, scatter_of
-from widemargin.scatter.whitening import leading, whitened
+from widemargin.base.parameters import shrinkage as check_shrinkage
 from widemargin.rows import as_rows
+from widemargin.scatter.class_scatter import scatter_of
+from widemargin.scatter.fourth_powers import directions
+from widemargin.scatter.whitening import leading, whitened
 
 
 def _rows(X, threads=1, memory=10**9):
@@ -98,11 +99,11 @@ def test_shrinkage_is_zero_for_a_multiple_of_the_identity_and_for_one_row_a_clas
 @pytest.mark.parametrize("bad", ["some", -0.1, 1.1, np.nan])
 def test_a_shrinkage_that_is_none_is_refused(bad):
     with pytest.raises(ValueError, match=r"shrinkage=.*'auto'"):
-        check_shrinkage(bad)
+        check_shrinkage("shrinkage", bad)
     with pytest.raises(TypeError, match="shrinkage"):
-        check_shrinkage([0.5])
+        check_shrinkage("shrinkage", [0.5])
     for good in (None, "auto", 0, 1, 0.5):
-        check_shrinkage(good)
+        check_shrinkage("shrinkage", good)
 
 
 # Whitening.
