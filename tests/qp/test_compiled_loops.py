@@ -13,9 +13,7 @@ from tests.reference.qp import (
     random_margin_problem,
     ridge_of,
 )
-from widemargin.qp import (
-    _compiled,
-)
+from widemargin.qp import margin_loops, pair_loops
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -24,7 +22,7 @@ def test_gather_picks_rows_and_columns(dtype):
     K = rng.normal(size=(20, 27)).astype(dtype)
     for size in (0, 1, 5, 20):
         index = rng.permutation(20)[:size]
-        gathered = _compiled.gather(K, index)
+        gathered = margin_loops.gather(K, index)
         assert gathered.dtype == dtype
         np.testing.assert_array_equal(gathered, K[np.ix_(index, index)])
 
@@ -36,7 +34,7 @@ def test_combine_sums_rows_of_the_square_part_in_float64(dtype, size):
     K = np.full((13, 17), np.nan, dtype=dtype)
     K[:, :13] = rng.normal(size=(13, 13))
     index, coef = rng.integers(13, size=size), rng.normal(size=size)
-    total = _compiled.combine(K, index, coef)
+    total = margin_loops.combine(K, index, coef)
     assert total.dtype == np.float64
     plain = coef @ K[index, :13].astype(np.float64) if size else np.zeros(13)
     np.testing.assert_allclose(total, plain, atol=1e-13)
@@ -50,7 +48,7 @@ def test_mirror_completes_a_symmetric_matrix_and_touches_nothing_else(n_old, n):
     values = np.full((n + 3, n + 3), np.nan)
     values[:n_old, :n_old] = square[:n_old, :n_old]
     values[n_old:n, :n] = square[n_old:]
-    _compiled.mirror(values, n_old, n)
+    margin_loops.mirror(values, n_old, n)
     np.testing.assert_array_equal(values[:n, :n], square)
     assert np.isnan(values[n:]).all() and np.isnan(values[:, n:]).all()
 
@@ -80,7 +78,7 @@ def test_ascend_makes_the_greedy_steps_of_a_plain_version(dtype, n):
         for limit in (0, 1, 2, 25):
             alpha, residual = start.copy(), 1.0 - Q @ start
             diagonal = np.diag(Q).copy()
-            updates = _compiled.ascend(wide, y, ridge, diagonal, alpha, residual, 1e-12, limit)
+            updates = margin_loops.ascend(wide, y, ridge, diagonal, alpha, residual, 1e-12, limit)
             assert updates <= limit
             np.testing.assert_allclose(residual, 1.0 - Q @ alpha, atol=1e-12)
             assert alpha.min() >= 0.0
@@ -96,11 +94,11 @@ def test_ascend_stops_at_its_tolerance_and_never_lowers_the_dual():
         alpha, residual = np.zeros(len(y)), np.ones(len(y))
         value = 0.0
         for _ in range(5):
-            _compiled.ascend(K, y, ridge, diagonal, alpha, residual, 1e-12, 3)
+            margin_loops.ascend(K, y, ridge, diagonal, alpha, residual, 1e-12, 3)
             after = -reference.dual_value(Q, alpha)
             assert after >= value - 1e-14
             value = after
-        updates = _compiled.ascend(K, y, ridge, diagonal, alpha, residual, 1e-4, 10**6)
+        updates = margin_loops.ascend(K, y, ridge, diagonal, alpha, residual, 1e-4, 10**6)
         assert updates < 10**6
         change = kkt_violation(Q, np.ones(len(y)), alpha, 0.0, np.inf)
         assert change <= 1e-4 * diagonal.max() / diagonal.min()
@@ -144,7 +142,7 @@ def test_pull_makes_the_moves_of_a_plain_version(dtype, spare):
         for limit in (0, 1, 30):
             weight, product = start.copy(), Q @ start
             center = np.array([start @ product, spare**2])
-            updates = _compiled.pull(
+            updates = pair_loops.pull(
                 wide, y, ridge, diagonal, weight, product, center, eta, radius**2, reach**2, limit
             )
             plain = plain_pull(points, eta - diagonal, start, spare, radius, reach, limit)
@@ -162,7 +160,7 @@ def test_pull_survives_a_common_factor_that_would_underflow():
     weight = np.array([1.0, 0.0])
     product, center = Q @ weight, np.array([2.0, 0.0])
     # No ball is that small: the centre jumps back and forth and the factor falls for ever.
-    updates = _compiled.pull(
+    updates = pair_loops.pull(
         K, np.ones(2), ridge, np.full(2, 2.0), weight, product, center, 2.0, 1e-6, 1e-6, 5001
     )
     assert updates == 5001
@@ -172,3 +170,14 @@ def test_pull_survives_a_common_factor_that_would_underflow():
     np.testing.assert_allclose(weight, plain, atol=1e-9)
     np.testing.assert_allclose(product, Q @ weight, atol=1e-9)
     assert center[0] == pytest.approx(weight @ Q @ weight, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compress_moves_rows_and_columns_to_the_front_in_place(dtype):
+    rng = np.random.default_rng(0)
+    whole = rng.normal(size=(30, 30)).astype(dtype)
+    for size in (0, 1, 7, 29, 30):
+        index = np.sort(rng.permutation(30)[:size])
+        values = whole.copy()
+        margin_loops.compress(values, index)
+        np.testing.assert_array_equal(values[:size, :size], whole[np.ix_(index, index)])

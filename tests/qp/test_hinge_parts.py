@@ -19,7 +19,8 @@ from tests.reference.hinge import (
     seeds,
     svc_alpha,
 )
-from widemargin.qp import _compiled, hinge, polished, solve_hinge_dual
+from widemargin.loop import Deadline
+from widemargin.qp import hinge_dual, pair_loops, polished, solve_hinge_dual
 from widemargin.qp.box_newton import BoxProblem, newton
 from widemargin.qp.interior_point import solve_interior
 
@@ -72,7 +73,7 @@ def test_a_newton_step_solves_for_the_free_variables_and_the_bias():
     n = len(y)
     box = BoxProblem(K, np.zeros((0, n)), y, np.full(n, -1e9), np.full(n, 1e9))
     beta, error = np.zeros(n), y.copy()
-    newton(box, beta, error)
+    newton(box, beta, error, Deadline())
     assert abs(beta.sum()) <= 1e-9
     assert np.ptp(y - K @ beta) <= 1e-7
     np.testing.assert_allclose(error, y - K @ beta, atol=1e-7)
@@ -86,7 +87,7 @@ def test_a_newton_step_never_goes_uphill_or_outside():
         box = BoxProblem(K, np.zeros((0, n)), y, lower, high)
         beta = box.balanced(y * upper * rng.random(n) * (rng.random(n) < 0.7))
         before, error = dual_value(K, y, y * beta), box.error(beta)
-        newton(box, beta, error)
+        newton(box, beta, error, Deadline())
         assert dual_value(K, y, y * beta) >= before - 1e-12 * abs(before)
         assert (beta >= lower).all() and (beta <= high).all()
         assert abs(beta.sum()) <= 1e-12 * upper.sum()
@@ -100,7 +101,7 @@ def test_the_interior_point_method_comes_close_for_any_bounds(kernel, C):
         K, y, upper = random_problem(seed, C, kernel, spread=0.5)
         upper[-1] = 0.0
         V, gram = random_directions(K, seed, seed % 3)
-        problem = hinge._Problem(K, y, upper, V, gram, False)
+        problem = hinge_dual._Problem(K, y, upper, V, gram, False)
         beta = solve_interior(problem.box)
         assert (beta >= problem.box.lower).all() and (beta <= problem.box.upper).all()
         assert abs(beta.sum()) <= 1e-2 * upper.sum()
@@ -126,8 +127,8 @@ def test_the_interior_point_method_gives_a_factor_what_its_square_gets():
         X, U = rng.normal(size=(n, d)), np.linalg.qr(rng.normal(size=(d, s)))[0]
         y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
         upper = rng.uniform(0.5, 1.0, n) * 10.0 ** (seed % 7 - 3)
-        whole = hinge._Problem(X @ X.T, y, upper, X @ U, None, False)
-        factored = hinge._Problem(X, y, upper, X @ U, None, True)
+        whole = hinge_dual._Problem(X @ X.T, y, upper, X @ U, None, False)
+        factored = hinge_dual._Problem(X, y, upper, X @ U, None, True)
         values = [
             problem.solution(problem.box.balanced(solve_interior(problem.box)), 0).dual
             for problem in (whole, factored)
@@ -145,11 +146,10 @@ def test_a_factor_with_large_bounds_is_solved():
         assert result.gap <= 1.1e-8 + rounding_gap(X @ X.T, upper, result), C
 
 
-def test_pairs_and_newton_arrive_without_the_interior_point_method(monkeypatch):
-    monkeypatch.setattr(hinge, "_INTERIOR_ROUNDS", np.inf)
+def test_pairs_and_newton_arrive_without_the_interior_point_method():
     for seed in range(20):
         K, y, upper = random_problem(seed, 10.0 ** (seed % 10 - 4), ["rbf", "linear"][seed % 2])
-        result = solve_hinge_dual(K, y, upper)
+        result = solve_hinge_dual(K, y, upper, interior_after=np.inf)
         assert result.gap <= 1.1e-8 + rounding_gap(K, upper, result), seed
 
 
@@ -186,7 +186,7 @@ def test_exchange_moves_the_pairs_of_a_plain_version(n, s):
     wide[:, :n] = K
     for limit in (0, 1, 2, 25):
         beta, error = np.zeros(n), y.copy()
-        updates = _compiled.exchange(
+        updates = pair_loops.exchange(
             wide, part, np.diag(Q).copy(), lower, high, beta, error, 1e-12, 1e-13, limit, False
         )
         assert updates <= limit

@@ -33,10 +33,9 @@ from widemargin.threads import Compiled
 margin_loops = Compiled("widemargin.qp.margin_loops")
 pair_loops = Compiled("widemargin.qp.pair_loops")
 
-# Multiplications that one call may spend before the outer loop gets a chance to look up; and what
-# a look at all core rows costs in this unit, which rounding may make find rows outside again and
-# again that a single update brings inside.
-_EFFORT, _ROUND = 3 * 10**8, 10**5
+# What a look at all core rows costs in multiplications: rounding may make it find rows outside
+# again and again that a single update brings inside.
+_ROUND = 10**5
 # A core is solved to this share of the gap over all rows.
 _SHARE = 0.1
 # Rows outside that join a working set at the least.
@@ -82,12 +81,15 @@ class FixedRadiusBall:
         Algorithm 4: look for smaller balls.
     radius2 : float or None
         r²; None takes η.
+    effort : int
+        Multiplications that one call may spend before the outer loop gets a chance to look up.
     """
 
     epsilon: float
     multiscale: bool = True
     shrink: bool = True
     radius2: float | None = None
+    effort: int = 3 * 10**8
 
     def begin(self, problem: CoreProblem, alpha: Vector | None) -> FixedRadiusState:
         """Return the ball around the first core row, moved until it reaches the others."""
@@ -121,7 +123,7 @@ class FixedRadiusBall:
         self, problem: CoreProblem, ball: FixedRadiusState, gap: float
     ) -> FixedRadiusState:
         """Go through radii and scales until the core rows are no longer what is wrong."""
-        most = ball.n_updates + _EFFORT // len(problem.sign)
+        most = ball.n_updates + self.effort // len(problem.sign)
         while ball.settled and ball.n_updates < most:
             enough = self.finished(ball) if self.epsilon else ball.core_gap() <= _SHARE * gap
             finer = None if enough else self._finer(problem, ball)
@@ -152,7 +154,7 @@ class FixedRadiusBall:
         weight = padded(ball.alpha, m)
         weight /= weight.sum()
         reach2 = (1.0 + ball.current_eps) ** 2 * ball.fixed_radius2
-        augmented2, updates, effort, settled = ball.augmented2, 0, _EFFORT, False
+        augmented2, updates, effort, settled = ball.augmented2, 0, self.effort, False
         while True:
             point = MarginDual.at(problem.K, problem.sign, problem.ridge, weight)
             product = 1.0 - point.residual
@@ -163,7 +165,10 @@ class FixedRadiusBall:
             if settled or effort <= 0:
                 break
             index = _working_set(weight, product, lowest)
-            moved, augmented2 = _pull(problem, index, weight, product, norm2, augmented2, ball)
+            center = np.array([norm2, augmented2])
+            limit = max(1000, self.effort // len(index))
+            moved = _pull(problem, index, weight, product, center, ball, limit)
+            augmented2 = float(center[1])
             updates += moved
             effort -= (moved + 1) * len(index) + _ROUND
         # The best multiple of the centre in the SVM's dual is 1/‖c‖², (35) of MMDA-CVM.
@@ -206,15 +211,18 @@ def _pull(
     index: NDArray[np.intp],
     weight: Vector,
     product: Vector,
-    norm2: float,
-    augmented2: float,
+    center: Vector,
     ball: FixedRadiusState,
-) -> tuple[int, float]:
-    """Run Algorithm 2 on some rows, changing `weight`; return the updates and the coordinate²."""
+    limit: int,
+) -> int:
+    """Run Algorithm 2 on some rows; return the updates, `limit` at the most.
+
+    It changes `weight`, and `center`: ‖c‖² and the square of the extra coordinate.
+    """
     whole = len(index) == len(weight)
     K = problem.K if whole else margin_loops.gather(problem.K, index)
     ridge = problem.ridge[index]
-    some, center = weight[index], np.array([norm2, augmented2])
+    some = weight[index]
     updates = pair_loops.pull(
         K,
         problem.sign[index],
@@ -226,9 +234,9 @@ def _pull(
         problem.eta,
         ball.fixed_radius2,
         (1.0 + ball.current_eps) ** 2 * ball.fixed_radius2,
-        max(1000, _EFFORT // len(index)),
+        limit,
     )
     weight[:] = 0.0
     weight[index] = some
     weight /= weight.sum()
-    return int(updates), float(center[1])
+    return int(updates)

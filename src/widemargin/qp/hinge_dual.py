@@ -47,7 +47,7 @@ _FIRST_SPELL = 1000
 _LEAST_SPELL = 32
 # What a floating-point operation inside a factorisation costs, relative to one of an update.
 _BLAS_ADVANTAGE = 30.0
-# Rounds of an interior-point method that pairs and Newton steps may cost before it is tried.
+# Rounds of the interior-point method that pairs and Newton steps may cost before it is tried.
 _INTERIOR_ROUNDS = 10.0
 # Rounds without a gain above rounding before we stop.
 _PATIENCE = 3
@@ -96,6 +96,7 @@ def solve_hinge_dual(
     tol: float = 1e-8,
     max_updates: int | None = None,
     factored: bool = False,
+    interior_after: float = _INTERIOR_ROUNDS,
     deadline: Deadline | None = None,
 ) -> HingeDual:
     """Solve the dual of the hinge-loss SVM with a free bias.
@@ -123,6 +124,9 @@ def solve_hinge_dual(
     factored : bool, default=False
         K is F of shape (n, d) and stands for F Fᵀ, the linear kernel of its rows, which is never
         formed.
+    interior_after : float, default=10
+        Rounds of the interior-point method that pairs and Newton steps may cost before it is
+        tried; infinite for never.
     deadline : Deadline, default=None
         When to stop all the same; an interrupt then brings it about.
 
@@ -147,7 +151,8 @@ def solve_hinge_dual(
     """
     problem = _Problem(K, sign, upper, projection, gram, factored)
     limit = max(100 * len(sign), 10**6) if max_updates is None else max_updates
-    return problem.solved(start, tol, limit, deadline, newton_first=False)
+    ascent = _Ascent(problem.box, problem.feasible(start), tol, limit, interior_after)
+    return problem.solved(ascent, deadline)
 
 
 def polished(
@@ -190,7 +195,8 @@ def polished(
     """
     problem = _Problem(K, sign, upper, projection, gram, factored)
     limit = max(100 * len(sign), 10**6)
-    return problem.solved(alpha, 1e-13, limit, deadline, newton_first=True)
+    ascent = _Ascent(problem.box, problem.feasible(alpha), 1e-13, limit, newton_first=True)
+    return problem.solved(ascent, deadline)
 
 
 class _Problem:
@@ -250,22 +256,13 @@ class _Problem:
         gap = relative_gap(primal, dual)
         return HingeDual(np.abs(beta), gamma, intercept, primal, dual, gap, n_updates)
 
-    def solved(
-        self,
-        start: NDArray[Any] | None,
-        tol: float,
-        limit: int,
-        deadline: Deadline | None,
-        *,
-        newton_first: bool,
-    ) -> HingeDual:
-        """Return the point with the smallest gap on the way from `start`, perhaps not the last.
+    def solved(self, ascent: _Ascent, deadline: Deadline | None) -> HingeDual:
+        """Return the point of an ascent with the smallest gap, perhaps not the last.
 
         Gaps below 1e-13 are rounding and count as equal; then it is the last one.
         """
-        beta = self.feasible(start)
-        ascent = _Ascent(self.box, beta.copy(), tol, limit, newton_first=newton_first)
-        found = (*ascent.run(deadline), beta)
+        start = ascent.beta
+        found = (*ascent.run(deadline), start)
         points = [self.solution(each, ascent.n_updates) for each in found]
         return min(points, key=lambda point: max(point.gap, 1e-13))
 
@@ -325,7 +322,14 @@ class _Ascent:
     """A solution on its way: spells of pair updates and Newton steps in turns."""
 
     def __init__(
-        self, box: BoxProblem, beta: Vector, tol: float, limit: int, *, newton_first: bool
+        self,
+        box: BoxProblem,
+        beta: Vector,
+        tol: float,
+        limit: int,
+        interior_after: float = _INTERIOR_ROUNDS,
+        *,
+        newton_first: bool = False,
     ) -> None:
         self.box, self.beta, self.tol, self.limit = box, beta, tol, limit
         own = box.own()
@@ -338,13 +342,17 @@ class _Ascent:
         self.pairs = self.system = self.spent = 0.0
         self.value, self.highest, self.closest, self.before = 0.0, -np.inf, np.inf, 0.0
         self.best, self.goal, self.error = beta, 0.0, box.linear
-        self.turn_of_newton, self.interior = newton_first, cost_of_round(box) / _BLAS_ADVANTAGE
+        self.turn_of_newton = newton_first
+        # What the others may cost before the interior-point method is tried.
+        self.allowed = interior_after * cost_of_round(box) / _BLAS_ADVANTAGE
 
     def run(self, deadline: Deadline | None) -> list[Vector]:
         """Return the last point, and the one with the smallest violation."""
         until = Deadline() if deadline is None else deadline
-        while not self._done() and not until.passed:
+        while not until.passed:
             with until.ends_on_interrupt() if deadline is not None else nullcontext():
+                if self._done():
+                    break
                 self._advance(until)
         return [self.beta, self.best]
 
@@ -371,8 +379,8 @@ class _Ascent:
     def _advance(self, deadline: Deadline) -> None:
         """Take a turn; an interrupt in its middle leaves the point where it was."""
         box = self.box
-        if self.spent > _INTERIOR_ROUNDS * self.interior:
-            self.interior = np.inf  # once is enough
+        if self.spent > self.allowed:
+            self.allowed = np.inf  # once is enough
             inside = box.balanced(solve_interior(box, deadline=deadline))
             after = 0.5 * float(inside @ (box.linear + box.error(inside)))
             if after > self.value:

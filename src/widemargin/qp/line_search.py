@@ -2,7 +2,8 @@
 
 The objectives are convex and quadratic in pieces, so that their slope along a direction is a rising
 function of the step's length, linear in pieces. Newton's method for its root ends with the exact
-one; where a step of it leaves the bracket that is known, the bracket is halved instead.
+one; where a step of it leaves the bracket that is known, the bracket is halved instead, and where
+nothing bends there is no step of it, and the length is doubled.
 """
 
 from __future__ import annotations
@@ -47,9 +48,13 @@ def line_search(look: Look, start: Vector, *, tol: float, max_tries: int) -> Vec
         slope, curve = look(length)
         low = np.where(slope < 0, length, low)
         high = np.where(slope > 0, np.minimum(high, length), high)
-        better = length - slope / np.maximum(curve, np.finfo(float).tiny)
-        same = np.abs(better - length) <= _SAME * np.abs(length)
-        middle = np.where(np.isfinite(high), 0.5 * (low + high), 2.0 * length)
+        change = np.where(slope == 0, 0.0, np.inf)
+        with np.errstate(over="ignore"):
+            np.divide(slope, curve, out=change, where=curve > 0)
+        better = length - change
+        same = np.abs(change) <= _SAME * np.abs(length)
+        longer = np.where(length > 0, 2.0 * length, 1.0)
+        middle = np.where(np.isfinite(high), 0.5 * (low + high), longer)
         inside = (better > low) & (better < high)
         better = np.where(same, length, np.where(inside, better, middle))
         change, length = np.abs(better - length), better

@@ -67,7 +67,7 @@ class MarginDual:
     residual : ndarray of shape (n,)
         a − Qα: how far each row is inside its margin.
     linear : ndarray of shape (n,) or None
-        a; None for 1. Objectives and gap are those for 1.
+        a, the margin that each row should have; None for 1.
     """
 
     K: NDArray[Any]
@@ -79,10 +79,16 @@ class MarginDual:
 
     @classmethod
     def at(
-        cls, K: NDArray[Any], sign: Vector, ridge: Vector, alpha: Vector | None = None
+        cls,
+        K: NDArray[Any],
+        sign: Vector,
+        ridge: Vector,
+        alpha: Vector | None = None,
+        linear: Vector | None = None,
     ) -> MarginDual:
         """Return the problem at `alpha` (zero if None); `alpha` is copied."""
-        point = cls(K, sign, ridge, np.zeros(len(sign)), np.ones(len(sign)))
+        residual = np.ones(len(sign)) if linear is None else np.array(linear, dtype=np.float64)
+        point = cls(K, sign, ridge, np.zeros(len(sign)), residual, linear)
         if alpha is not None and alpha.any():
             point.move_to(alpha)
         return point
@@ -93,8 +99,7 @@ class MarginDual:
         beta = (alpha * self.sign)[support]
         product = loops.combine(self.K, support, beta) + beta.sum()
         self.alpha = np.array(alpha)
-        whole = 1.0 if self.linear is None else self.linear
-        self.residual = whole - self.sign * product - self.ridge * alpha
+        self.residual = self._asked - self.sign * product - self.ridge * alpha
 
     def restricted_to(self, index: NDArray[np.intp]) -> MarginDual:
         """Return the problem on some rows that include the support, with values of its own."""
@@ -104,21 +109,27 @@ class MarginDual:
             self.ridge[index],
             self.alpha[index],
             self.residual[index],
+            None if self.linear is None else self.linear[index],
         )
+
+    @property
+    def _asked(self) -> Vector | float:
+        """a, the margin that each row should have."""
+        return 1.0 if self.linear is None else self.linear
 
     def margin(self) -> Vector:
         """Return y f of every row."""
-        return 1.0 - self.residual - self.ridge * self.alpha
+        return self._asked - self.residual - self.ridge * self.alpha
 
     def objectives(self) -> tuple[float, float]:
         """Return the primal and the dual value, over the rows of K."""
         margin = self.margin()
-        slack = np.maximum(0.0, 1.0 - margin)
+        slack = np.maximum(0.0, self._asked - margin)
         norm2 = float(self.alpha @ margin)
         primal = 0.5 * norm2 + 0.5 * float((slack * slack / self.ridge).sum())
         # In this order: α² may vanish where α does not.
         spread = float((self.alpha * (self.alpha * self.ridge)).sum())
-        return primal, float(self.alpha.sum()) - 0.5 * (norm2 + spread)
+        return primal, float((self._asked * self.alpha).sum()) - 0.5 * (norm2 + spread)
 
     def gap(self) -> float:
         """Return the relative duality gap."""
@@ -131,8 +142,7 @@ class MarginDual:
 
     def solved(self, gap: float, tol: float) -> bool:
         """Return whether the gap or the KKT residual is small enough."""
-        whole = self.linear is None
-        return (whole and self.gap() <= gap) or self.kkt_residual() <= tol
+        return self.gap() <= gap or self.kkt_residual() <= tol
 
 
 def solve_margin_dual(
@@ -140,6 +150,7 @@ def solve_margin_dual(
     sign: Vector,
     ridge: Vector,
     *,
+    linear: Vector | None = None,
     start: Vector | None = None,
     gap: float = 0.0,
     tol: float = 1e-10,
@@ -157,6 +168,8 @@ def solve_margin_dual(
         ±1.
     ridge : ndarray of shape (n,)
         1 / (2 C s), positive.
+    linear : ndarray of shape (n,), default=None
+        a; None for 1.
     start : ndarray of shape (n,), default=None
         Where to start.
     gap : float, default=0
@@ -175,11 +188,13 @@ def solve_margin_dual(
     MarginDual
         The problem at its solution.
     """
-    point = MarginDual.at(K, sign, ridge, start)
+    point = MarginDual.at(K, sign, ridge, start, linear)
     for _ in range(max_rounds):
-        if point.solved(gap, tol) or (deadline is not None and deadline.passed):
+        if deadline is not None and deadline.passed:
             break
         with nullcontext() if deadline is None else deadline.ends_on_interrupt():
+            if point.solved(gap, tol):
+                break
             after = next_round(point, gap, tol, sets, deadline)
             if np.array_equal(after.alpha, point.alpha):
                 break
@@ -255,7 +270,7 @@ def solve_all_rows(
     while True:
         updates = loops.ascend(K, sign, ridge, diagonal, point.alpha, point.residual, tol, _UPDATES)
         spent += updates
-        if point.solved(gap, tol):
+        if point.solved(gap, tol) or (deadline is not None and deadline.passed):
             return
         support = int(np.count_nonzero(point.alpha))
         factorisation = support**3 / 3 / _BLAS_ADVANTAGE + support * n + support**2

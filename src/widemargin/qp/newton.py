@@ -362,7 +362,7 @@ class Newton:
 
     def _take_step(self, task: tuple[_State, Vector, Vector]) -> None:
         state, direction, moved = task
-        changed = state.step(direction, moved)
+        changed = state.step(direction, moved, exact=self.formed)
         if changed is not None and not state.stale:
             if self.formed:
                 state.gradient = state.gradient + state.length * (state.matrix @ direction)
@@ -385,10 +385,11 @@ class _State:
         # Whether the optimum is reached, and whether the derivatives must be summed anew.
         self.done, self.stale = False, True
 
-    def step(self, direction: Vector, moved: Vector) -> IndexArray | None:
+    def step(self, direction: Vector, moved: Vector, *, exact: bool) -> IndexArray | None:
         """Take the best step, of which `moved` is the product with the rows.
 
-        Return the rows that went to another piece, and None at the optimum.
+        Return the rows that went to another piece, and None at the optimum. Newton's own step is
+        `exact` where conjugate gradients have not cut it short.
         """
         problem, point = self.problem, self.point
         length = _length(problem, point, direction, moved)
@@ -396,15 +397,18 @@ class _State:
         value = problem.value(x, scores)
         promise = -0.5 * float(self.gradient @ direction)
         size = abs(point.value) + 0.5 * float(point.x @ (problem.diagonal * point.x))
-        # Not even rounding may take a step uphill; what such a step promised is rounding too.
-        if value > point.value and promise <= 1e-10 * size:
+        # Not even rounding may take a step uphill; what such a step promised is rounding too, and
+        # so is what makes a step longer than Newton's own that promises nothing.
+        uphill, stray = value > point.value, length > 2.0
+        if (uphill and promise <= 1e-10 * size) or (stray and promise <= _TOL * size):
             self.done = True
             return None
         self.before = self.piece, point.scores
         self.point, self.length = Point(x, scores, value), length
         self.piece = _piece(problem, scores)
         changed = np.flatnonzero(self.piece != self.before[0])
-        if promise <= _TOL * size or (length == 1.0 and not len(changed)):
+        arrived = exact and length == 1.0 and not len(changed)
+        if arrived or promise <= _TOL * size:
             self.done = True
             return None
         bent = int(np.count_nonzero(self.piece == 1))
