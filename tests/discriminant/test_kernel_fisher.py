@@ -82,11 +82,20 @@ def test_kernels_separate_what_lines_cannot():
     assert model.fit(digits[:1000], labels[:1000]).score(digits[1000:], labels[1000:]) > 0.93
 
 
-def test_auto_takes_all_distinct_rows_up_to_a_number(monkeypatch):
-    monkeypatch.setattr("widemargin.discriminant.kernel_fisher._EXACT_ROWS", 100)
+def test_auto_takes_all_distinct_rows_up_to_2000():
+    many = np.random.default_rng(0).normal(size=(2001, 2))
+    sides = (many[:, 0] > 0).astype(int)
+    few_vectors = KernelFisherDA(n_vectors=5)
+    assert few_vectors.fit(many, sides).solver_ == "span"
+    assert few_vectors.fit(many[:2000], sides[:2000]).solver_ == "kernel"
+    assert few_vectors.fit(many, sides, sample_weight=np.arange(2001) > 0).solver_ == "kernel"
+    copies = np.repeat(np.arange(1000), 3)
+    assert few_vectors.fit(many[copies], sides[copies]).solver_ == "kernel"
+    assert KernelFisherDA(solver="kernel").fit(many, sides).solver_ == "kernel"
+
+
+def test_the_solver_says_which_rows_are_vectors():
     X, y = wine()
-    assert KernelFisherDA().fit(X, y).solver_ == "span"
-    assert KernelFisherDA(solver="kernel").fit(X, y).solver_ == "kernel"
     copies = np.repeat(np.arange(0, 178, 2), 3)
     few = KernelFisherDA().fit(X[copies], y[copies])
     assert few.solver_ == "kernel"

@@ -77,15 +77,20 @@ def test_the_solver_is_the_one_that_the_parameters_ask_for(parameters, solver):
     assert _da(1, **{"solver": "auto"} | parameters).fit(X, y).solver_ == solver
 
 
-def test_auto_is_exact_for_few_different_rows_and_a_span_beyond(monkeypatch):
-    monkeypatch.setattr("widemargin.discriminant.max_margin._EXACT_ROWS", 89)
-    X, y = _digits(3, 90)
-    assert _da(1, solver="auto").fit(X, y).solver_ == "span"
-    copies = np.repeat(np.arange(89), 3)
-    assert _da(1, solver="auto").fit(X[copies], y[copies]).solver_ == "deflation"
-    assert _da(1, solver="auto").fit(X, y, sample_weight=np.arange(90) > 0).solver_ == "deflation"
-    assert _da(1, "linear").fit(X, y).solver_ == "direct"
-    assert _da(1, "hinge").fit(X, y).solver_ == "deflation"
+def test_auto_is_exact_for_up_to_2000_different_rows_and_a_span_beyond():
+    X = np.random.default_rng(0).normal(size=(2001, 2))
+    y = (X[:, 0] > 0).astype(int)
+
+    def chosen(way="deflation", rows=slice(None), **fit):
+        model = _da(1, way, max_vectors=5, tol=0.5).set_params(solver="auto")
+        return model.fit(X[rows], y[rows], **fit).solver_
+
+    assert chosen() == "span"
+    assert chosen(rows=np.arange(2000)) == "deflation"
+    assert chosen(rows=np.repeat(np.arange(1000), 3)) == "deflation"
+    assert chosen(sample_weight=np.arange(2001) > 0) == "deflation"
+    assert chosen("linear") == "direct"
+    assert chosen("hinge", np.arange(200)) == "deflation"
 
 
 # Features, names and the table.

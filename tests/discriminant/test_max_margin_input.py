@@ -191,14 +191,14 @@ def test_the_scale_of_the_rows_does_not_matter_to_relative_widths(way, factor, g
 
 
 @pytest.mark.parametrize("way", ["linear", "linear deflation", "linear core", "linear hinge"])
-@pytest.mark.parametrize("factor", [1e-150, 1e-8, 1e4, 1e8, 1e150])
+@pytest.mark.parametrize("factor", [1e-150, 1e-8, 1e4, 1e8, 1e150, 1e200])
 def test_linear_directions_of_any_scale_are_right_or_an_error(way, factor):
     X, y = _wine()
     model = _da(2, way, max_time=5.0)
     try:
         model.fit(X * factor, y)
     except ValueError as error:
-        assert re.search(r"no direction.*C too small|kernel|cale X|large values", str(error))
+        assert re.search(r"no direction.*C too small|not positive definite|scale X", str(error))
     except UserWarning as warning:
         assert re.search("gap|Fewer than", str(warning))
     else:

@@ -358,13 +358,12 @@ def test_relaxations_have_a_certificate_where_they_prove_something(solver):
 
 
 def test_the_semidefinite_solver_says_what_it_needs(monkeypatch):
-    from widemargin.discriminant import semidefinite
+    from widemargin.pairs import semidefinite
 
-    X, y = groups(5, 6)
     model = MaxiMinDA(1, rounding="eigen", solver="sdp", shrinkage=0.1)
-    monkeypatch.setattr(semidefinite, "_MOST_PAIRS", 5)
-    with pytest.raises(ValueError, match=r"10 pairs of classes; use solver='exact'"):
-        model.fit(X, y)
+    with pytest.raises(ValueError, match=r"20,100 pairs of classes; use solver='exact'"):
+        model.fit(*groups(201, 6, 402))
+    X, y = groups(5, 6)
 
     def missing(name):
         raise ImportError(name)

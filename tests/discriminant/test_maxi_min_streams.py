@@ -15,7 +15,7 @@ from tests.reference.fisher_da import angle_between
 from tests.reference.maxi_min import smallest_distance, whitened_means
 from tests.reference.projection_ways import INF
 from widemargin import MaxiMinDA
-from widemargin.discriminant import maxi_min, sharpness
+from widemargin.pairs import refine, sharpness
 
 
 def _same_up_to_signs(one, other, **tolerance):
@@ -40,7 +40,7 @@ def _streamed(model, X, y, cuts, weight=None, order=None):
     for k in order if order is not None else range(len(parts)):
         part = parts[k]
         model.partial_fit(X[part], y[part], classes=np.unique(y), sample_weight=weight[part])
-    return model
+    return model.finalize()
 
 
 STREAMED = {
@@ -61,16 +61,19 @@ STREAMED = {
         ("auto components", 30, True),
     ],
 )
-def test_a_stream_gives_what_fit_gives_in_any_order(way, capacity, weighted, monkeypatch):
-    monkeypatch.setattr(maxi_min, "_HELD_OUT", capacity)
+def test_a_stream_gives_what_fit_gives_in_any_order(way, capacity, weighted):
     X, y = groups(5, 6, 120, spread=1.0)
+    # An eighth of the memory is for the rows that can be held out.
+    small = {"memory": capacity * 8 * 8 * 6} if capacity < 120 else {}
+    model = clone(STREAMED[way]).set_params(**small)
     weight = np.ones(120)
     if weighted:
         weight[60:] = np.random.default_rng(0).integers(0, 3, 60)
-    whole = clone(STREAMED[way]).fit(X, y, sample_weight=weight)
+    whole = clone(model).fit(X, y, sample_weight=weight)
     for cuts, order in (([3, 40, 41, 100], [4, 2, 0, 3, 1]), (list(range(1, 61)), None)):
-        model = _streamed(STREAMED[way], X, y, cuts, weight, order)
-        assert len(model._stream.sample) <= capacity
+        model = _streamed(model, X, y, cuts, weight, order)
+        assert len(model._stream["sample_key"]) <= capacity
+        assert (len(model._stream["sample_key"]) > 0) == (way == "auto")
         _same_up_to_signs(model, whole, atol=1e-8)
         assert (model.sharpness_, model.n_components_) == (whole.sharpness_, whole.n_components_)
         assert model.shrinkage_ == pytest.approx(whole.shrinkage_, rel=1e-9)
@@ -96,90 +99,161 @@ def test_a_fit_may_be_followed_by_a_stream():
     whole = clone(fixed).fit(X, y)
     model = clone(fixed).fit(X[:120], y[:120])
     before = model.components_.copy()
-    model.partial_fit(X[120:], y[120:])
+    model.partial_fit(X[120:], y[120:]).finalize()
     _same_up_to_signs(model, whole, atol=1e-8)
     assert angle_between(before.T, model.components_.T) > 1e-4
     # With a choice to be made, the rows of the stream are those that can be held out.
     auto = MaxiMinDA(2, random_state=0).fit(X[:120], y[:120]).partial_fit(X[120:], y[120:])
-    assert len(auto._stream.sample) == 80
-    assert np.isfinite(auto.components_).all()
+    assert len(auto._stream["sample_key"]) == 80
+    assert np.isfinite(auto.finalize().components_).all()
     # A new fit forgets the stream.
     again = model.fit(X[:120], y[:120])
     assert_array_equal(again.components_, before)
 
 
-def test_directions_are_found_when_they_are_asked_for(monkeypatch):
-    solved = []
-    solve = MaxiMinDA._solve
-    monkeypatch.setattr(MaxiMinDA, "_solve", lambda self, s: solved.append(1) or solve(self, s))
+@pytest.fixture
+def solved(monkeypatch):
+    """A list with an entry for each time that directions were found."""
+    times, solve = [], MaxiMinDA._solve
+    monkeypatch.setattr(MaxiMinDA, "_solve", lambda *all: times.append(1) or solve(*all))
+    return times
+
+
+def _found(model):
+    """The attributes that are there only when directions are."""
+    return [name for name in vars(model) if name.endswith("_") and name not in _OF_ROWS]
+
+
+_OF_ROWS = ("classes_", "n_features_in_", "span_map_")
+
+
+def test_taking_rows_in_finds_nothing_and_no_attribute_does(solved):
     X, y = groups(4, 5, 120)
     model = MaxiMinDA(2, sharpness=1.0, shrinkage=0.1, random_state=0)
-    assert not hasattr(model, "components_")
-    with pytest.raises(AttributeError, match="no attribute 'components_'"):
-        model.components_  # noqa: B018
-    with pytest.raises(NotFittedError):
-        model.transform(X)
-    with pytest.raises(NotFittedError):
-        model.closest_pairs()
     for part in np.split(np.arange(120), 4):
         model.partial_fit(X[part], y[part], classes=range(4))
-    assert not solved
+        assert not hasattr(model, "components_")
+        assert not hasattr(model, "min_distance_")
+    assert _found(model) == []
     assert "MaxiMinDA" in repr(model)
-    others = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)]
-    assert not solved
+    with pytest.raises(AttributeError, match="no attribute 'components_'"):
+        model.components_  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nothing_'"):
         model.nothing_  # noqa: B018
+    assert not hasattr(copy.copy(model), "components_")
     assert not solved
-    assert model.transform(X).shape == (120, 2)
+    model.finalize()
     assert len(solved) == 1
-    for name in maxi_min._SOLVED:
-        assert hasattr(model, name), name
-    assert len(solved) == 1
-    for other in others:
-        assert_array_equal(other.transform(X), model.transform(X))
-    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        n_solved = len(solved)
-        assert_array_equal(other.components_, model.components_)
-        assert len(solved) == n_solved
-        other.partial_fit(X[:5] + 1.0, y[:5])
-        assert np.abs(other.components_ - model.components_).max() > 1e-6
-    assert not hasattr(clone(model), "components_")
+    assert {"components_", "mean_", "class_means_", "certificate_"} < set(_found(model))
     assert model.get_feature_names_out().tolist() == ["maximinda0", "maximinda1"]
-    # Other rows: other directions.
-    n_solved = len(solved)
+    # More rows: what was found is no longer true, and gone.
     model.partial_fit(X[:10] + 5.0, y[:10])
-    assert len(solved) == n_solved
-    assert hasattr(model, "min_distance_")
-    assert len(solved) == n_solved + 1
+    assert _found(model) == []
+    assert len(solved) == 1
+    assert not hasattr(clone(model), "components_")
+
+
+def test_finalize_finds_what_fit_finds_and_may_be_asked_again_with_other_parameters():
+    X, y = groups(4, 5, 120)
+    for way in ({}, {"sharpness": 1.0, "shrinkage": 0.1}):
+        whole = MaxiMinDA(2, random_state=0, **way).fit(X, y)
+        model = MaxiMinDA(2, random_state=0, **way).partial_fit(X, y)
+        assert model.finalize() is model
+        _same_up_to_signs(model, whole, atol=1e-8)
+        assert set(_found(model)) == set(_found(whole))
+        # After `fit` there is nothing left to find.
+        before = whole.components_.copy(), whole.sharpness_
+        assert_array_equal(whole.finalize().components_, before[0])
+        assert whole.sharpness_ == before[1]
+        other = MaxiMinDA(1, random_state=0, **way).fit(X, y)
+        _same_up_to_signs(model.set_params(n_components=1).finalize(), other, atol=1e-8)
+    with pytest.raises(NotFittedError):
+        MaxiMinDA().finalize()
+
+
+def test_whoever_needs_directions_finds_them_once(solved):
+    X, y = groups(4, 5, 120)
+    model = MaxiMinDA(2, sharpness=1.0, shrinkage=0.1, random_state=0)
+    for needs in (lambda: model.transform(X), lambda: model.closest_pairs()):
+        with pytest.raises(NotFittedError):
+            needs()
+    expected = clone(model).fit(X, y)
+    solved.clear()
+    model.partial_fit(X, y)
+    assert_allclose(model.transform(X), expected.transform(X), atol=1e-8)
+    assert model.transform(X[:3]).shape == (3, 2)
+    assert len(solved) == 1
+    model.partial_fit(X[:10], y[:10])
+    assert len(model.closest_pairs(2)["first"]) == 2
+    assert model.transform(X[:3]).shape == (3, 2)
+    assert len(solved) == 2
+
+
+def test_too_few_rows_are_told_by_finalize_and_not_before():
+    X, y = groups(3, 5, 90)
+    model = MaxiMinDA(1, sharpness=1.0, shrinkage=0.1)
+    model.partial_fit(X[y == 0], y[y == 0], classes=[0, 1])
+    assert not hasattr(model, "components_")
+    for needs in (model.finalize, lambda: model.transform(X), model.closest_pairs):
+        with pytest.raises(ValueError, match=r"at least two classes.* 1 class has rows"):
+            needs()
+    assert not hasattr(model, "components_")
+    model.partial_fit(X[y == 1], y[y == 1])
+    assert model.finalize().transform(X).shape == (90, 1)
+
+
+def _by_skops(model):
+    skops = pytest.importorskip("skops.io")
+    stored = skops.dumps(model)
+    unknown = skops.get_untrusted_types(data=stored)
+    assert all(name.startswith("widemargin.") for name in unknown)
+    return skops.loads(stored, trusted=unknown)
+
+
+@pytest.mark.parametrize("copied", [lambda m: pickle.loads(pickle.dumps(m)), _by_skops])
+@pytest.mark.parametrize("way", [{}, {"sharpness": 1.0, "shrinkage": 0.1}, {"kernel": "rbf"}])
+def test_a_stream_goes_on_after_it_was_stored_between_two_blocks(copied, way, solved):
+    X, y = groups(4, 5, 120)
+    straight = MaxiMinDA(2, n_vectors=20, random_state=0, **way)
+    stored = clone(straight)
+    for part in np.split(np.arange(120), 3):
+        straight.partial_fit(X[part], y[part], classes=range(4))
+        stored = copied(stored.partial_fit(X[part], y[part], classes=range(4)))
+        assert not hasattr(stored, "components_")
+    assert not solved
+    assert_array_equal(stored.transform(X), straight.transform(X))
+    assert_array_equal(copied(stored).transform(X), straight.transform(X))
+    assert len(solved) == 2
+    # Rows that a copy takes in are not those of the original.
+    before = straight.components_.copy()
+    other = copied(straight).partial_fit(X[:5] + 1.0, y[:5]).finalize()
+    assert np.abs(other.components_ - before).max() > 1e-6
+    straight.partial_fit(X[:5], y[:5])
+    stored.partial_fit(X[:5], y[:5])
+    assert_array_equal(stored.transform(X), straight.transform(X))
 
 
 def test_classes_may_be_announced_that_have_no_rows_yet():
     X, y = groups(3, 5, 90)
     few = MaxiMinDA(2, sharpness=1.0, shrinkage=0.1).fit(X, y)
-    model = clone(few).partial_fit(X, y, classes=[0, 1, 2, 7])
+    model = clone(few).partial_fit(X, y, classes=[0, 1, 2, 7]).finalize()
     assert_array_equal(model.classes_, [0, 1, 2, 7])
     assert np.isnan(model.class_means_[3]).all()
     assert_allclose(model.class_means_[:3], few.class_means_, atol=1e-8)
     assert model.priors_[3] == 0.0
     assert set(model.closest_pairs()["first"]) <= {0, 1, 2}
-    model.partial_fit(X[:20] + 10.0, np.full(20, 7))
+    model.partial_fit(X[:20] + 10.0, np.full(20, 7)).finalize()
     assert np.isfinite(model.class_means_).all()
     assert 7 in model.closest_pairs()["second"]
-    # Two classes are needed, but not in the first block.
-    single = clone(few).set_params(n_components=1)
-    single.partial_fit(X[y == 0], y[y == 0], classes=[0, 1])
-    with pytest.raises(ValueError, match=r"at least two classes.* 1 class has rows"):
-        single.transform(X)
-    single.partial_fit(X[y == 1], y[y == 1])
-    assert single.transform(X).shape == (90, 1)
     # Without `classes`, the first block has them all.
-    assert_allclose(clone(few).partial_fit(X, y).components_, few.components_, atol=1e-9)
+    streamed = clone(few).partial_fit(X, y).finalize()
+    assert_allclose(streamed.components_, few.components_, atol=1e-9)
 
 
 def test_wrong_blocks_are_named_and_change_nothing():
     X, y = groups(3, 5, 90)
     model = MaxiMinDA(1, sharpness=1.0, shrinkage=0.1).partial_fit(X, y, classes=range(3))
-    before = model.components_.copy()
+    before = model.finalize().components_.copy()
     for bad, match in (
         ((X, np.where(y == 1, 5, y)), r"y holds .*5.*not among the classes.*classes="),
         ((X[:, :4], y), "4 features.*5 features"),
@@ -192,6 +266,7 @@ def test_wrong_blocks_are_named_and_change_nothing():
         with pytest.raises(ValueError, match=match):
             model.partial_fit(*bad)
     assert_array_equal(model.components_, before)
+    assert_array_equal(model.finalize().components_, before)
     words = np.array(["a", "bb", "c"])[y]
     named = clone(model).partial_fit(X, words, classes=["a", "bb", "c"])
     with pytest.raises(ValueError, match=r"y holds .*bbb"):
@@ -203,9 +278,10 @@ def test_wrong_blocks_are_named_and_change_nothing():
 def test_rows_without_weight_add_nothing():
     X, y = groups(3, 5, 90)
     for model in (MaxiMinDA(1, sharpness=1.0, shrinkage=0.1), MaxiMinDA(1, random_state=0)):
-        other = clone(model).partial_fit(X, y)
+        other = clone(model).partial_fit(X, y).finalize()
         weight = np.r_[np.zeros(7), np.ones(90)]
         model.partial_fit(np.vstack([X[:7] + 9.0, X]), np.r_[y[:7], y], sample_weight=weight)
+        assert_array_equal(model.finalize().components_, other.components_)
         assert_array_equal(model.components_, other.components_)
         with pytest.raises(ValueError, match="non-zero"):
             model.partial_fit(X[:7] + 9.0, y[:7], sample_weight=np.zeros(7))
@@ -255,8 +331,6 @@ def test_little_time_leaves_a_valid_model():
 
 
 def test_an_interrupt_leaves_what_was_found(monkeypatch):
-    from widemargin.discriminant import refine
-
     X, y = groups(6, 8)
     calls = []
     pushed = refine.pushed_apart
@@ -293,8 +367,10 @@ def test_an_interrupt_of_the_choice_leaves_a_model(streamed, monkeypatch):
 
     monkeypatch.setattr(sharpness._Search, "_right", interrupted)
     model = MaxiMinDA(2, random_state=0)
-    with pytest.warns(
-        ConvergenceWarning, match=r"stopped early \(interrupted\).* best of 3 values"
+    # What would come after the choice does not begin.
+    with (
+        pytest.warns(ConvergenceWarning, match=r"stopped early \(interrupted\): the smallest"),
+        pytest.warns(ConvergenceWarning, match=r"stopped early \(interrupted\).* best of 3 values"),
     ):
         if streamed:
             model.partial_fit(X, y).transform(X)
@@ -305,8 +381,9 @@ def test_an_interrupt_of_the_choice_leaves_a_model(streamed, monkeypatch):
         assert_allclose(column, tried[name][:3], atol=1e-12)
     assert model.sharpness_ == 1.0
     assert model.shrinkage_ in tried["shrinkage"][:3]
-    given = MaxiMinDA(2, sharpness=1.0, shrinkage=model.shrinkage_, random_state=0).fit(X, y)
-    assert_allclose(model.transform(X), given.transform(X), atol=1e-6)
+    assert model.certificate_.stopped == "interrupted"
+    lda = MaxiMinDA(2, sharpness=0.0, shrinkage=model.shrinkage_, random_state=0).fit(X, y)
+    assert_allclose(model.transform(X), lda.transform(X), atol=1e-6)
 
 
 def test_little_time_for_the_choice_leaves_a_model():

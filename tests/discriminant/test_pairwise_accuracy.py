@@ -13,8 +13,8 @@ from tests.reference.data import groups, wine
 from tests.reference.fisher_da import accuracy_weight, angle_between, fisher, same_up_to_signs
 from tests.reference.projection_ways import FISHER, every, projection
 from widemargin import KernelFisherDA, PairwiseAccuracyDA
-from widemargin.discriminant import pairs
-from widemargin.discriminant.pairwise_accuracy import pull
+from widemargin.pairs.class_pairs import BLOCK
+from widemargin.pairs.pairwise_accuracy_weights import pull
 
 # Pairwise accuracy: the criterion.
 
@@ -133,7 +133,7 @@ def test_close_pairs_count_more():
     assert accuracy(PairwiseAccuracyDA(1)) > 0.85
 
 
-def test_pairs_come_in_blocks_and_equal_or_close_means_are_harmless(monkeypatch):
+def test_pairs_come_in_blocks_and_equal_or_close_means_are_harmless():
     rng = np.random.default_rng(1)
     means = 100 * rng.normal(size=(60, 5))
     means[10] = means[11]
@@ -146,9 +146,8 @@ def test_pairs_come_in_blocks_and_equal_or_close_means_are_harmless(monkeypatch)
             if distance > 0:
                 expected[i, j] = -priors[i] * priors[j] * accuracy_weight(distance)
     np.fill_diagonal(expected, -expected.sum(axis=1))
-    for block, threads in ((1, 1), (500, 3), (pairs._BLOCK, 1)):
-        monkeypatch.setattr(pairs, "_BLOCK", block)
-        found = pull(means, priors, "accuracy", threads)
+    for block, threads in ((1, 1), (500, 3), (BLOCK, 1)):
+        found = pull(means, priors, "accuracy", threads, block=block)
         # Two means that are 1e-7 apart have a weight of 1e6.
         assert_allclose(found, expected @ means, rtol=1e-7, atol=1e-10)
 

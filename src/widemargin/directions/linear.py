@@ -38,6 +38,8 @@ Matrix = NDArray[np.float64]
 # Rows of a block at the most.
 _MOST_ROWS = 4096
 
+TOO_LARGE = "X has values too large for the linear kernel: their squares overflow; scale X."
+
 
 class RowFeatures(Features):
     """The rows themselves, with a 1 behind each for the bias."""
@@ -61,14 +63,21 @@ class RowFeatures(Features):
         """Return Σ weight (x, 1) over a block."""
         # Transposed, for a sparse matrix must stand on the left.
         sums = (block.T @ weight.T).T
-        return np.column_stack([sums, weight.sum(axis=1)])
+        return _checked(np.column_stack([sums, weight.sum(axis=1)]))
 
     def curved(self, block: Any, weight: Vector) -> Matrix:
         """Return Σ weight (x, 1)(x, 1)ᵀ over a block."""
         rows = np.empty((block.shape[0], self.shape[1]))
         rows[:, :-1] = block.toarray() if sparse.issparse(block) else block
         rows[:, -1] = 1.0
-        return super().curved(rows, weight)
+        return _checked(super().curved(rows, weight))
+
+
+def _checked(sums: Matrix) -> Matrix:
+    """Return sums of rows or of their squares, or raise if they are no numbers."""
+    if not np.isfinite(sums).all():
+        raise ValueError(TOO_LARGE)
+    return sums
 
 
 class LinearFinder:
@@ -199,10 +208,6 @@ class LinearNewton:
         weight = np.array([problem.sign * problem.alpha(point.scores) for problem, point in pairs])
         pulls = self.newton.features.sums(weight)
         self.newton.n_passes += 1
-        if not np.isfinite(pulls).all():
-            raise ValueError(
-                "X has values too large for the linear kernel: their squares overflow; scale X."
-            )
         objectives = []
         for p, ((problem, point), pull) in enumerate(zip(pairs, pulls, strict=True)):
             dual = problem.squared_hinge_bound(point.scores, problem.tangential(pull))

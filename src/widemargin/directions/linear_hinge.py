@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.directions.linear import normals
+from widemargin.directions.linear import TOO_LARGE, normals
 from widemargin.directions.rounds import Direction, error_of, how_it_ended, varies
 from widemargin.loop import Deadline
 from widemargin.problem import Problem
@@ -24,6 +24,9 @@ from widemargin.threads import ordered_map
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
+# The largest squared length of a row that leaves room for products of it.
+_MOST_SQUARED = 1e290
 
 
 class LinearHingeFinder:
@@ -60,6 +63,10 @@ class LinearHingeFinder:
         self.constraint = constraint
         self.tol = tol
         self.X: Matrix = problem.rows.take(np.arange(n)).astype(np.float64)
+        with np.errstate(over="ignore"):
+            longest = float(np.einsum("ij,ij->i", self.X, self.X).max())
+        if not longest <= _MOST_SQUARED:
+            raise ValueError(TOO_LARGE)
 
     def find(
         self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from widemargin.base import parameters as check
@@ -20,6 +18,7 @@ from widemargin.base.estimator import (
     as_stored,
     dense,
     reporting,
+    warn_user,
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
@@ -464,22 +463,20 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         self.n_kernel_evaluations_ = result.certificate.n_kernel
         self.n_iter_ = result.certificate.n_iter
         if not result.converged:
-            warnings.warn(
+            warn_user(
                 f"MaxMarginDA stopped early ({result.certificate.stopped}) with "
                 f"{len(self.intercept_)} features and a relative gap of "
                 f"{result.certificate.gap:.2e}. They are valid; for more or better ones raise the "
                 "limit, or loosen tol to accept them.",
-                ConvergenceWarning,
-                stacklevel=4,
             )
         elif result.state.ended:
             short = [str(self._problem_names()[p]) for p in sorted(result.state.ended)]
-            warnings.warn(
+            warn_user(
                 f"Fewer than n_directions={self.n_directions} directions separate "
                 f"{', '.join(short)} from the rest: the remaining subspace holds none that does "
                 "better than a constant. There are fewer features for it; lower n_directions to "
                 "silence this.",
-                stacklevel=4,
+                UserWarning,
             )
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.base import parameters as check
-from widemargin.base.estimator import reporting
+from widemargin.base.estimator import reporting, warn_user
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator
 from widemargin.certificate import Certificate
@@ -308,8 +306,8 @@ class MaxiMinDA(ProjectionEstimator):
                 stream = Stream.empty(len(known), width, self._capacity(width))
             else:
                 stream = Stream.of_state(self._stream)
-            self._drop(*_FOUND)
             stream.add(data, self._features())
+            self._drop(*_FOUND)
             self._stream = stream.state()
         return self
 
@@ -319,11 +317,16 @@ class MaxiMinDA(ProjectionEstimator):
         Returns
         -------
         self
-            The fitted transformer; it can take in more rows, and be finalized again.
+            The fitted transformer; it can take in more rows, and be finalized again, also with
+            other parameters.
         """
         check_is_fitted(self)
+        stream = Stream.of_state(self._stream)
+        if hasattr(self, "components_") and stream.capacity and not len(stream.sample):
+            # `fit` had rows to choose by, which are not kept: nothing could be chosen better now.
+            return self
         with self._fitting() as resources:
-            self._solve(Stream.of_state(self._stream), resources)
+            self._solve(stream, resources)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -425,13 +428,11 @@ class MaxiMinDA(ProjectionEstimator):
         self.shrinkage_, self.sharpness_ = choice.shrinkage, choice.sharpness
         self.cv_accuracy_ = choice.accuracy
         if not choice.converged:
-            warnings.warn(
+            warn_user(
                 f"The choice of sharpness and shrinkage stopped early ({choice.stopped}): "
                 f"sharpness={choice.sharpness:g} and shrinkage={choice.shrinkage:g} are the best "
                 f"of {len(choice.accuracy['accuracy'])} values that were tried. Raise max_time, or "
                 "give what you know.",
-                ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _searched(self, classes: ClassPairs, n_rows: int, resources: Resources) -> Solution:
@@ -443,11 +444,10 @@ class MaxiMinDA(ProjectionEstimator):
                 "means; use features in which they differ, or a kernel."
             )
         if distinct.n_classes < classes.n_classes:
-            warnings.warn(
+            warn_user(
                 f"{classes.n_classes - distinct.n_classes} of {classes.n_classes} classes have the "
                 "same mean as another: no projection of the means tells them apart.",
                 UserWarning,
-                stacklevel=4,
             )
         search = MaxiMinSearch(
             distinct,
@@ -469,11 +469,9 @@ class MaxiMinDA(ProjectionEstimator):
         with reporting(self, n_rows) as report:
             solution = search.run(self.n_components_, report)
         if not solution.converged:
-            warnings.warn(
+            warn_user(
                 f"MaxiMinDA stopped early ({solution.certificate.stopped}): the smallest distance "
                 f"is {solution.reached:.4g}, and could be {solution.bound:.4g} at the most.",
-                ConvergenceWarning,
-                stacklevel=4,
             )
         if distinct.n_classes < classes.n_classes:
             solution = replace(solution, reached=0.0, bound=0.0)
