@@ -8,7 +8,8 @@ from sklearn.model_selection import StratifiedKFold
 from tests.reference import cells as reference
 from tests.reference.data import moons
 from widemargin import MarginClassifier, MarginClassifierCV
-from widemargin.svm import engines
+from widemargin.cells import ExactSizes
+from widemargin.svm.engine_choice import TrialSizes
 
 CENTERS = np.array([[-1.0, 0.6], [0.0, -0.6], [0.4, 0.9], [1.6, -0.3], [2.2, 0.6]])
 HALVES = np.array([[-5.5, 0.0], [5.5, 0.0]])
@@ -96,16 +97,8 @@ def search_in_cells(Cs=(0.1, 1.0, 20.0), gammas=(0.5, 5.0), **parameters):
     return MarginClassifierCV(Cs, gammas, **defaults | parameters)
 
 
-def as_if_rows_were_many(monkeypatch):
-    """As if 500 rows were many, and 100 vectors a lot."""
-    for name, value in {
-        "_EXACT_ROWS": 300,
-        "_MOST_EXACT_ROWS": 400,
-        "_LEAST_CUT_ROWS": 500,
-        "_LEARN": 600,
-        "_JUDGE": 600,
-        "_VECTORS": 40,
-        "_SMALL": 40,
-        "SIZES": (60, 200),
-    }.items():
-        monkeypatch.setattr(engines, name, value)
+# As if 500 rows were many, and 100 vectors a lot.
+MANY = {
+    "exact_sizes": ExactSizes(always=300, most=400),
+    "trial": TrialSizes(least_rows=500, learn=600, judge=600, vectors=40, cell=40, cells=(60, 200)),
+}

@@ -5,12 +5,15 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from tests.reference.cell_data import as_if_rows_were_many, board
+from tests.reference.cell_data import MANY, board
 from tests.reference.data import moons
+from tests.reference.problems import problem_of
 from widemargin import MarginClassifier
+from widemargin.cells import ExactSizes, cell_engine
 from widemargin.span import RandomVectors, SpanFit
-from widemargin.svm import engines, in_cells
+from widemargin.svm.engine_choice import ChoiceOptions, Trial, choose_engine
 
 
 def _margin(**parameters):
@@ -24,26 +27,31 @@ def _cells(**parameters):
 # What the parameters and the number of rows say.
 
 
-def test_auto_is_exact_for_few_different_rows_and_a_span_beyond(monkeypatch):
-    monkeypatch.setattr("widemargin.svm.engine_choice._EXACT_ROWS", 100)
-    monkeypatch.setattr("widemargin.svm.engine_choice._MOST_EXACT_ROWS", 100)
+def _chosen(X, y, weight=None, **options):
+    """The decision for rows, with thresholds of the test's own."""
+    problem = problem_of(X, y, weight, **options.pop("problem", {}))
+    return choose_engine(problem, ChoiceOptions(**options))
+
+
+def test_auto_is_exact_for_few_different_rows_and_a_span_beyond():
+    few = {"exact_sizes": ExactSizes(always=100, most=100)}
     X, y = moons(101)
-    assert _margin().fit(X[:100], y[:100]).engine_ == "exact"
-    assert _margin().fit(X, y).engine_ == "span"
+    assert _chosen(X[:100], y[:100], **few).engine == "exact"
+    assert _chosen(X, y, **few).engine == "span"
     copies = np.repeat(np.arange(100), 3)
-    assert _margin().fit(X[copies], y[copies]).engine_ == "exact"
-    assert _margin().fit(X, y, sample_weight=np.arange(101) > 0).engine_ == "exact"
+    assert _chosen(X[copies], y[copies], **few).engine == "exact"
+    assert _chosen(X, y, np.arange(101) > 0, **few).engine == "exact"
 
 
-def test_between_few_and_many_rows_auto_is_exact_if_few_of_them_support_the_machine(monkeypatch):
-    monkeypatch.setattr("widemargin.svm.engine_choice._EXACT_ROWS", 100)
-    monkeypatch.setattr("widemargin.svm.engine_choice._PROBE", (50, 100))
-    monkeypatch.setattr("widemargin.svm.engine_choice._EXACT_WORK", 1e6)  # about 140 support vectors
+def test_between_few_and_many_rows_auto_is_exact_if_few_of_them_support_the_machine():
+    # About 140 support vectors are worth that much work.
+    sizes = {"exact_sizes": ExactSizes(always=100, work=1e6, probe=100)}
+    stated = {"problem": {"C": 100.0, "gamma": 1.0}}
     X, y = moons(600, noise=0.05)
-    apart = _margin(C=100, gamma=1.0).fit(X, y)
-    assert (apart.engine_, len(apart.support_) < 140) == ("exact", True)
+    assert _chosen(X, y, **sizes, **stated).engine == "exact"
+    assert len(_margin(C=100, gamma=1.0, engine="exact").fit(X, y).support_) < 140
     mixed = np.random.default_rng(0).integers(0, 2, size=600)
-    assert _margin(C=100, gamma=1.0).fit(X, mixed).engine_ == "span"
+    assert _chosen(X, mixed, **sizes, **stated).engine == "span"
     support = _margin(C=100, gamma=1.0, engine="exact").fit(X, mixed).support_
     assert len(support) > 300
 
@@ -110,31 +118,18 @@ def test_a_bad_name_does_not_harm_a_fitted_machine():
 # What held-out rows say.
 
 
-@pytest.fixture
-def quickly(monkeypatch):
-    as_if_rows_were_many(monkeypatch)
-
-
-def _said(machine):
-    named = re.search(
-        r"\(engine: on held-out rows of a sample (\S+) % in a span, (\S+) % in cells\)$",
-        machine.certificate_.stopped,
+def _said(decision):
+    named = re.fullmatch(
+        r"on held-out rows of a sample (\S+) % in a span, (\S+) % in cells", decision.reason
     )
     return float(named[1]), float(named[2])
 
 
-def test_auto_takes_cells_where_a_span_cannot_hold_the_boundary(quickly):
-    X, y = board(2400)
-    machine = MarginClassifier(C=10.0, gamma=60.0, random_state=0, n_jobs=1).fit(X, y)
-    assert machine.engine_ == "cells"
-    assert machine.certificate_.scope == "cells"
-    span, cells = _said(machine)
+def test_auto_takes_cells_where_a_span_cannot_hold_the_boundary():
+    decision = _chosen(*board(2400), **MANY, problem={"C": 10.0, "gamma": 60.0})
+    assert (decision.engine, decision.size) == ("cells", 60)
+    span, cells = _said(decision)
     assert cells > span + 5
-    assert len(machine.cell_centers_) == pytest.approx(2400 / 60, rel=0.5)
-    given = MarginClassifier(
-        C=10.0, gamma=60.0, random_state=0, cells=[[0.25, 0.5], [0.75, 0.5]], n_jobs=1
-    )
-    assert_array_equal(given.fit(X, y).cell_centers_, [[0.25, 0.5], [0.75, 0.5]])
 
 
 def _plane(n=1500, n_features=30):
@@ -142,67 +137,75 @@ def _plane(n=1500, n_features=30):
     return X, (X.sum(axis=1) > 0).astype(int)
 
 
-def test_auto_takes_a_span_where_cells_are_too_small_to_see_the_boundary(quickly):
-    X, y = _plane()
-    machine = MarginClassifier(kernel="linear", random_state=0, n_jobs=1).fit(X, y)
-    assert machine.engine_ == "span"
-    span, cells = _said(machine)
+def test_auto_takes_a_span_where_cells_are_too_small_to_see_the_boundary():
+    decision = _chosen(*_plane(), **MANY, problem={"kernel": "linear"})
+    assert decision.engine == "span"
+    span, cells = _said(decision)
     assert span > cells + 5
-    assert not hasattr(machine, "cell_centers_")
-    forced = MarginClassifier(kernel="linear", random_state=0, n_jobs=1, engine="span").fit(X, y)
-    assert_array_equal(machine.decision_function(X), forced.decision_function(X))
 
 
-def test_the_choice_learns_from_a_quarter_of_the_rows_at_most(quickly, monkeypatch):
-    trials, accuracy = [], engines.Trial.of_cells
+def test_a_machine_of_the_engine_that_was_chosen_says_why():
+    X, y = board(13_000, squares=30)
+    machine = MarginClassifier(C=10.0, gamma=1500.0, random_state=0, n_jobs=1).fit(X, y)
+    assert machine.engine_ == "cells"
+    assert machine.certificate_.scope == "cells"
+    assert re.search(r"\(engine: on held-out rows .* % in cells\)$", machine.certificate_.stopped)
+    assert len(machine.cell_centers_) == pytest.approx(13_000 / 300, rel=0.5)
+    centers = np.stack(np.meshgrid(*2 * [np.linspace(0.1, 0.9, 5)], indexing="ij"), axis=-1)
+    given = clone(machine).set_params(cells=centers.reshape(-1, 2)).fit(X, y)
+    assert_array_equal(given.cell_centers_, centers.reshape(-1, 2))
+
+
+def test_the_choice_learns_from_a_quarter_of_the_rows_at_most(monkeypatch):
+    trials, accuracy = [], Trial.of_cells
 
     def noting(trial, *arguments):
         trials.append(trial)
         return accuracy(trial, *arguments)
 
-    monkeypatch.setattr(engines.Trial, "of_cells", noting)
+    monkeypatch.setattr(Trial, "of_cells", noting)
     X, y = board(4000)
     for n in (1000, 4000):
-        MarginClassifier(gamma=60.0, random_state=0, n_jobs=1).fit(X[:n], y[:n])
+        _chosen(X[:n], y[:n], **MANY, problem={"gamma": 60.0})
     assert [(trial.learn.n, trial.judge.n) for trial in trials] == [(250, 600), (600, 600)]
     for trial in trials:
         assert not set(trial.learn.number) & set(trial.judge.number)
 
 
-def test_auto_does_not_ask_where_a_user_has_decided_or_rows_are_few(quickly):
+def test_auto_does_not_ask_where_a_user_has_decided_or_rows_are_few():
     X, y = board(2400)
+    stated = {"problem": {"gamma": 60.0}}
+    for options in ({"cuttable": False}, {"cuttable": False, "in_a_span": True}):
+        decision = _chosen(X, y, **MANY, **stated, **options)
+        assert (decision.engine, decision.reason) == ("span", "")
+    decision = _chosen(X[:250], y[:250], **MANY, **stated)
+    assert (decision.engine, decision.reason) == ("exact", "")
     for parameters in ({"max_vectors": 30}, {"vectors": X[:20]}, {"engine": "span"}):
         machine = MarginClassifier(gamma=60.0, random_state=0, **parameters).fit(X, y)
         assert machine.engine_ == "span"
         assert "held-out" not in machine.certificate_.stopped
-    small = MarginClassifier(gamma=60.0, random_state=0).fit(X[:250], y[:250])
-    exact = MarginClassifier(gamma=60.0, random_state=0, engine="exact").fit(X[:250], y[:250])
-    assert small.engine_ == "exact"
-    assert "held-out" not in small.certificate_.stopped
-    assert_array_equal(small.decision_function(X), exact.decision_function(X))
 
 
-def test_auto_is_not_confused_by_a_class_that_the_sample_does_not_hold(quickly):
+def test_auto_is_not_confused_by_a_class_that_the_sample_does_not_hold():
     X, y = board(2400)
     y[:2] = 2
     X[:2] += 5.0
-    machine = MarginClassifier(C=10.0, gamma=60.0, random_state=0, n_jobs=1).fit(X, y)
-    assert machine.engine_ == "cells"
+    decision = _chosen(X, y, **MANY, problem={"C": 10.0, "gamma": 60.0})
+    assert decision.engine == "cells"
+    machine = _cells(cells=60, C=10.0, gamma=60.0).fit(X, y)
     assert_array_equal(machine.predict(X[:2]), [2, 2])
 
 
-def test_the_size_of_cells_is_chosen_on_held_out_rows(quickly):
-    small = _cells(cells="auto").fit(*moons(2400))
-    X, y = _plane()
-    large = _cells(cells="auto", kernel="linear").fit(X, y)
-    for machine, n in ((small, 2400), (large, 1500)):
-        named = re.search(
-            r"held-out rows of a sample (\S+) % in cells of 60, (\S+) % in cells of 200\)$",
-            machine.certificate_.stopped,
+def test_the_size_of_cells_is_chosen_on_held_out_rows():
+    small = _chosen(*moons(2400), **MANY, engine="cells", problem={"gamma": 2.0})
+    large = _chosen(*_plane(), **MANY, engine="cells", problem={"kernel": "linear"})
+    for decision, size in ((small, 60), (large, 200)):
+        named = re.fullmatch(
+            r"on held-out rows of a sample (\S+) % in cells of 60, (\S+) % in cells of 200",
+            decision.reason,
         )
-        size = 60 if machine is small else 200
+        assert (decision.engine, decision.size) == ("cells", size)
         assert (float(named[2]) >= float(named[1]) + 0.5) == (size == 200)
-        assert n / size / 2 <= len(machine.cell_centers_) <= 3 * n / size
 
 
 def test_few_rows_are_one_cell_where_the_size_is_left_to_it():
@@ -216,13 +219,13 @@ def test_few_rows_are_one_cell_where_the_size_is_left_to_it():
 
 
 @pytest.mark.parametrize("where", ["span", "cells"])
-def test_an_interrupt_while_the_engine_is_chosen_ends_the_fit(where, quickly, monkeypatch):
+def test_an_interrupt_while_the_engine_is_chosen_ends_the_fit(where, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
     if where == "span":
         monkeypatch.setattr(SpanFit, "step", interrupted)
     else:
-        monkeypatch.setattr(in_cells, "exact_machine", interrupted)
+        monkeypatch.setattr(cell_engine, "exact_machine", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        MarginClassifier(gamma=60.0, random_state=0, n_jobs=1).fit(*board(800))
+        _chosen(*board(800), **MANY, problem={"gamma": 60.0})

@@ -11,9 +11,9 @@ from sklearn.model_selection import KFold, RepeatedKFold, StratifiedKFold, Strat
 from tests.reference.searches import (
     CS,
     DATA,
+    FINELY,
     every_data,
     exact,
-    finely,
     grid_search,
     overlapping,
     scores_of,
@@ -53,10 +53,9 @@ def _assert_same_machines(recorder, X, y, Cs, gamma, splits, weight=None, **para
 
 
 @every_data
-def test_at_the_optimum_every_score_is_that_of_grid_search_up_to_a_row(data, monkeypatch):
-    finely(monkeypatch)
+def test_at_the_optimum_every_score_is_that_of_grid_search_up_to_a_row(data):
     X, y = DATA[data]()
-    ours, theirs = search_of().fit(X, y), searched_by_grid(data)
+    ours, theirs = search_of(**FINELY).fit(X, y), searched_by_grid(data)
     assert ours.cv_results_["params"] == theirs.cv_results_["params"]
     assert_allclose(scores_of(ours), scores_of(theirs), atol=1.01 * 3 / len(y))
     means = [search.cv_results_["mean_test_score"] for search in (ours, theirs)]
@@ -78,21 +77,19 @@ def test_every_mean_score_is_that_of_grid_search_at_the_default_tolerance(data):
 
 
 @every_data
-def test_held_out_rows_get_the_decision_values_of_a_fit_to_the_other_rows(data, monkeypatch):
-    finely(monkeypatch)
+def test_held_out_rows_get_the_decision_values_of_a_fit_to_the_other_rows(data):
     X, y = DATA[data]()
     recorder = _Recorder()
-    search = search_of(gammas=[0.5], scoring=recorder).fit(X, y)
+    search = search_of(**FINELY, gammas=[0.5], scoring=recorder).fit(X, y)
     _assert_same_machines(recorder, X, y, CS, 0.5, list(stratified().split(X, y)))
     right = [np.mean(predicted == labels) for labels, _, predicted in recorder.seen]
     assert_array_equal(scores_of(search).ravel(), right)
 
 
-def test_the_search_goes_on_for_as_many_steps_as_it_needs(monkeypatch):
-    finely(monkeypatch)
+def test_the_search_goes_on_for_as_many_steps_as_it_needs():
     X, y = overlapping(150)
     recorder = _Recorder()
-    search_of(Cs=[300.0], gammas=[2.0], scoring=recorder).fit(X, y)
+    search_of(**FINELY, Cs=[300.0], gammas=[2.0], scoring=recorder).fit(X, y)
     _assert_same_machines(recorder, X, y, [300.0], 2.0, list(stratified().split(X, y)))
 
 
@@ -101,10 +98,9 @@ def test_the_search_goes_on_for_as_many_steps_as_it_needs(monkeypatch):
     ["accuracy", "balanced_accuracy", "f1", "roc_auc", make_scorer(balanced_accuracy_score)],
     ids=str,
 )
-def test_other_scores_are_those_of_grid_search_too(scoring, monkeypatch):
-    finely(monkeypatch)
+def test_other_scores_are_those_of_grid_search_too(scoring):
     X, y = overlapping()
-    ours = search_of(Cs=[0.1, 1.0], gammas=[0.5], scoring=scoring).fit(X, y)
+    ours = search_of(**FINELY, Cs=[0.1, 1.0], gammas=[0.5], scoring=scoring).fit(X, y)
     theirs = grid_search(X, y, Cs=[0.1, 1.0], gammas=[0.5], scoring=scoring)
     assert_allclose(scores_of(ours), scores_of(theirs), atol=0.03)
     assert ours.scoring is scoring
@@ -141,12 +137,11 @@ SPLITTERS = {
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS)
-def test_any_way_to_split_the_rows_gives_the_machines_of_direct_fits(splitter, monkeypatch):
-    finely(monkeypatch)
+def test_any_way_to_split_the_rows_gives_the_machines_of_direct_fits(splitter):
     X, y = overlapping()
     recorder = _Recorder()
     cv = SPLITTERS[splitter](X, y)
-    search = search_of(Cs=[0.1, 10.0], gammas=[1.0], cv=cv, scoring=recorder).fit(X, y)
+    search = search_of(**FINELY, Cs=[0.1, 10.0], gammas=[1.0], cv=cv, scoring=recorder).fit(X, y)
     cv = SPLITTERS[splitter](X, y)
     splits = cv.split(X, y) if hasattr(cv, "split") else cv
     numbers = np.arange(len(y))
@@ -165,14 +160,13 @@ def test_cv_as_a_number_is_that_many_stratified_folds():
 # Weights and repeated rows.
 
 
-def test_weights_enter_the_loss_and_the_accuracy(monkeypatch):
-    finely(monkeypatch)
+def test_weights_enter_the_loss_and_the_accuracy():
     X, y = overlapping()
     weight = np.random.default_rng(0).uniform(0.1, 5.0, size=len(y))
     weight[::7] = 0.0
     recorder, splits = _Recorder(), list(stratified().split(X, y))
-    search = search_of(gammas=[0.5]).fit(X, y, weight)
-    recorded = search_of(gammas=[0.5], scoring=recorder).fit(X, y, weight)
+    search = search_of(**FINELY, gammas=[0.5]).fit(X, y, weight)
+    recorded = search_of(**FINELY, gammas=[0.5], scoring=recorder).fit(X, y, weight)
     _assert_same_machines(recorder, X, y, CS, 0.5, splits, weight)
     tests = [test[weight[test] > 0] for _ in CS for _, test in splits]
     right = [
@@ -209,8 +203,7 @@ def test_rows_of_weight_zero_are_as_good_as_absent_with_any_label():
     assert_array_equal(plain.classes_, more.classes_)
 
 
-def test_equal_rows_in_different_folds_are_not_merged(monkeypatch):
-    finely(monkeypatch)
+def test_equal_rows_in_different_folds_are_not_merged():
     X, y = overlapping(60)
     X, y = np.vstack([X, X, X]), np.concatenate([y, y, y])
     third = np.repeat(np.arange(3), 60)
@@ -223,7 +216,7 @@ def test_equal_rows_in_different_folds_are_not_merged(monkeypatch):
         (numbers[third > 0], numbers[third == 0]),
     ]
     recorder = _Recorder()
-    search_of(gammas=[1.0], cv=splits, scoring=recorder).fit(X, y)
+    search_of(**FINELY, gammas=[1.0], cv=splits, scoring=recorder).fit(X, y)
     _assert_same_machines(recorder, X, y, CS, 1.0, splits)
 
 
@@ -239,14 +232,15 @@ def test_a_copy_of_a_held_out_row_does_not_tell_its_label():
 
 
 @pytest.mark.parametrize("class_weight", [{0: 3.0, 1: 0.5}, "balanced"], ids=str)
-def test_class_weight_enters_the_loss_alone(class_weight, monkeypatch):
-    finely(monkeypatch)
+def test_class_weight_enters_the_loss_alone(class_weight):
     X, y = overlapping(200)
     kept = np.append(np.flatnonzero(y == 0)[:30], np.flatnonzero(y == 1)[:90])
     X, y = X[kept], y[kept]
     recorder = _Recorder()
-    search = search_of(Cs=[1.0], gammas=[0.5], class_weight=class_weight).fit(X, y)
-    recorded = search_of(Cs=[1.0], gammas=[0.5], class_weight=class_weight, scoring=recorder)
+    search = search_of(**FINELY, Cs=[1.0], gammas=[0.5], class_weight=class_weight).fit(X, y)
+    recorded = search_of(
+        **FINELY, Cs=[1.0], gammas=[0.5], class_weight=class_weight, scoring=recorder
+    )
     assert_array_equal(scores_of(search), scores_of(recorded.fit(X, y)))
     splits = list(stratified().split(X, y))
     # Folds of 30 and 90 rows have the proportions of the whole.
@@ -277,15 +271,17 @@ def _rbf(A, B, gamma=1.0):
 
 
 @pytest.mark.parametrize("kernel", ["precomputed", "callable", "callable with a parameter"])
-def test_other_forms_of_a_kernel_give_the_same_scores(kernel, monkeypatch):
-    finely(monkeypatch)
+def test_other_forms_of_a_kernel_give_the_same_scores(kernel):
     X, y = overlapping()
-    named = search_of(gammas=[1.0]).fit(X, y)
+    named = search_of(**FINELY, gammas=[1.0]).fit(X, y)
     if kernel == "precomputed":
-        search, rows = search_of(gammas=[1.0], kernel="precomputed"), rbf_kernel(X, gamma=1.0)
+        search, rows = (
+            search_of(**FINELY, gammas=[1.0], kernel="precomputed"),
+            rbf_kernel(X, gamma=1.0),
+        )
     else:
         given = {"gamma": 1.0} if "parameter" in kernel else None
-        search, rows = search_of(gammas=["scale"], kernel=_rbf, kernel_params=given), X
+        search, rows = search_of(**FINELY, gammas=["scale"], kernel=_rbf, kernel_params=given), X
     search.fit(rows, y)
     assert_allclose(scores_of(search), scores_of(named), atol=1.01 / 40)
     assert search.__sklearn_tags__().input_tags.pairwise == (kernel == "precomputed")

@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from tests.reference.searches import (
     CS,
     DATA,
+    FINELY,
     GAMMAS,
     every_data,
     exact,
-    finely,
     grid_search,
     iris,
     overlapping,
@@ -27,7 +27,7 @@ from tests.reference.searches import (
     stratified,
 )
 from widemargin import MarginClassifier
-from widemargin.svm import grid
+from widemargin.svm import search as search_module
 
 # Results.
 
@@ -163,19 +163,18 @@ def test_scores_do_not_depend_on_the_number_of_threads(data):
 
 
 def test_little_memory_gives_the_same_scores_in_several_batches(monkeypatch):
-    finely(monkeypatch)
     X, y = overlapping(400)
     Cs = np.logspace(-2, 2, 20)
     batches = []
-    original = grid.span_batches
+    original = search_module.span_batches
 
     def counted(*arguments):
         batches.append(list(original(*arguments)))
         return iter(batches[-1])
 
-    monkeypatch.setattr(grid, "span_batches", counted)
-    much = search_of(Cs=Cs, gammas=[50.0], max_vectors=100).fit(X, y)
-    little = search_of(Cs=Cs, gammas=[50.0], max_vectors=100, memory="1500kB").fit(X, y)
+    monkeypatch.setattr(search_module, "span_batches", counted)
+    much = search_of(**FINELY, Cs=Cs, gammas=[50.0], max_vectors=100).fit(X, y)
+    little = search_of(**FINELY, Cs=Cs, gammas=[50.0], max_vectors=100, memory="1500kB").fit(X, y)
     assert (len(batches[0]), len(batches[1]) > 1) == (1, True)
     assert [place for batch in batches[1] for place in batch] == list(range(20))
     assert_allclose(scores_of(much), scores_of(little), atol=1.01 * 3 / 400)
@@ -200,12 +199,12 @@ def test_a_time_limit_returns_a_model():
 def test_the_time_is_shared_by_widths_batches_and_the_final_fit(monkeypatch):
     given = []
 
-    def noted(solver, limits, report):
-        given.append(limits.deadline.left())
-        return original(solver, limits, report)
+    def noted(problem, options):
+        given.append(options.deadline.left())
+        return original(problem, options)
 
-    original = grid.run
-    monkeypatch.setattr("widemargin.svm.search.run", noted)
+    original = search_module.solve_in_span
+    monkeypatch.setattr(search_module, "solve_in_span", noted)
     X, y = overlapping(400)
     search = search_of(Cs=40, max_vectors=50, memory="1MB", max_time=1000.0)
     search.fit(X, y)
@@ -303,13 +302,13 @@ def test_little_memory_gives_the_same_scores_also_where_matrices_are_ill_conditi
     X, y = overlapping(400)
     Cs = np.logspace(-2, 2, 20)
     batches = []
-    original = grid.span_batches
+    original = search_module.span_batches
 
     def counted(*arguments):
         batches.append(list(original(*arguments)))
         return iter(batches[-1])
 
-    monkeypatch.setattr(grid, "span_batches", counted)
+    monkeypatch.setattr(search_module, "span_batches", counted)
     much = search_of(Cs=Cs, gammas=[1.0], max_vectors=100).fit(X, y)
     little = search_of(Cs=Cs, gammas=[1.0], max_vectors=100, memory="1500kB").fit(X, y)
     assert (len(batches[0]), len(batches[1]) > 1) == (1, True)

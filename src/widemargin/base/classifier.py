@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.base import parameters as check
@@ -20,6 +18,7 @@ from widemargin.base.estimator import (
     as_stored,
     dense,
     reporting,
+    warn_user,
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
@@ -159,10 +158,8 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         """Say that the machine could be better."""
         if not fitted.stop.converged:
             reached = fitted.certificate
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} stopped before its rule was met ({reached.stopped}), "
                 f"with a relative gap of {reached.gap:.2e}. The model is valid; for a better one "
                 "raise the limit or lower C, or loosen tol to accept it.",
-                ConvergenceWarning,
-                stacklevel=4,
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -50,6 +53,7 @@ __all__ = [
     "as_stored",
     "dense",
     "reporting",
+    "warn_user",
     "with_callbacks",
 ]
 
@@ -264,6 +268,18 @@ def reporting(estimator: Any, n_rows: int, X: Any = None, y: Any = None) -> Iter
     yield report
     if task is not None:
         task.call_on_fit_task_end(estimator=estimator, X=X, y=y)
+
+
+def warn_user(message: str, category: type[Warning] = ConvergenceWarning) -> None:
+    """Warn at the line of the user's that called us, through however many of ours it came."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.partition(".")[0] in ("widemargin", "sklearn", "contextlib")
 
 
 def _check_kernel_matrix(X: Any) -> None:

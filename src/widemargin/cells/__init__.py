@@ -3,12 +3,12 @@
 Where a boundary is too rich for the span of a few thousand vectors, the space is cut into cells,
 and a row is answered by the machine of its own cell (near an edge, by those of the two nearest).
 ``partition`` cuts and says which rows train where, ``cell_machine`` is what stands in a cell,
-``fit_cells`` goes through the cells, and ``cell_decision`` answers. ``uncut`` is the machine
+``cell_engine`` goes through the cells, and ``cell_decision`` answers. ``uncut`` is the machine
 of rows that are not cut, and ``held_out`` scores a grid of parameters in cells.
 """
 
 from widemargin.cells.cell_decision import CellMachines
-from widemargin.cells.fit_cells import CellOptions, CellsFit, FittedCells, cut, fit_cells
+from widemargin.cells.cell_engine import CellOptions, CellsFit, FittedCells, cut, fit_cells
 from widemargin.cells.partition import Members, Partition, partition_by_kmeans
 from widemargin.cells.uncut import ExactSizes, UncutOptions, exact_is_cheap, fit_uncut
 

@@ -67,8 +67,7 @@ def fit_span(problem: Problem, options: SpanOptions) -> Fitted:
     solver, result = solve_in_span(problem, options)
     beta, certificate = result.state.beta, result.certificate
     with options.deadline.ends_on_interrupt():
-        if not options.deadline.interrupted:
-            certificate = replace(certificate, full_dual=full_dual(solver))
+        certificate = replace(certificate, full_dual=full_dual(solver))
     # A second interrupt may leave vectors that have no coefficients yet.
     vectors = solver.basis.vectors[: len(beta) - 1]
     return Fitted(vectors.values, vectors.index, beta[:-1], beta[-1], certificate, result.stop)

@@ -210,8 +210,10 @@ class _Placement:
         if not options.move:
             function = self.placing.function(problem, options.deadline)
             found = minimise(function, Z, max_iter=0, **shared)
-            known: dict[str, Any] = {"n_iter": 1, "n_passes": 1, "stopped": _UNMOVED.reason}
-            return replace(found, certificate=replace(found.certificate, **known), stop=_UNMOVED)
+            stop = options.deadline.stop if options.deadline.passed else _UNMOVED
+            known: dict[str, Any] = {"n_iter": 1, "n_passes": 1, "stopped": stop.reason}
+            certificate = replace(found.certificate, **known)
+            return replace(found, certificate=certificate, stop=stop)
         first: Found | None = None
         if self.sample is not None and enough is None:
             until = options.deadline.part(1.0 / parts)

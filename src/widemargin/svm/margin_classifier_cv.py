@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
@@ -13,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +22,7 @@ from widemargin.base.estimator import (
     KernelEstimator,
     Labelled,
     reporting,
+    warn_user,
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
@@ -44,7 +43,7 @@ from widemargin.svm.search import GridScores, scores_in_cells, scores_in_span
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
-# How near its optimum an objective in a span must be for its machine to be judged.
+# How near its optimum an objective in a span must be for its machine to be judged, at the least.
 _SPAN_TOL = 1e-3
 # The same in cells, as a gap that is proved.
 _CELLS_TOL = 1e-2
@@ -98,7 +97,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     max_vectors : int or "auto", default="auto"
         Vectors at the most.
     tol : float, default=1e-3
-        Relative duality gap of the final fit.
+        Relative duality gap of the final fit. Machines of the search are fitted to 0.001 (in cells
+        to 0.01), or as much more finely as this is smaller than the default.
     max_iter : int, default=10000
         Steps at the most, in the search for each gamma and in the final fit.
     max_time : float, default=None
@@ -348,11 +348,17 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         if self.engine == "cells":
             size = _CELL_ROWS if isinstance(cells, str) else cells
             options = CellOptions(
-                **shared, tol=_CELLS_TOL, max_vectors=limit, cells=size, overlap=self.overlap
+                **shared,
+                tol=min(_CELLS_TOL, 10.0 * self.tol),
+                max_vectors=limit,
+                cells=size,
+                overlap=self.overlap,
             )
             return scores_in_cells(problem, np.array(Cs), folds, judge, options, choices, width)
         landmarks = as_strategy(self.vectors, self.n_features_in_)
-        in_span = SpanOptions(**shared, tol=_SPAN_TOL, max_vectors=limit, landmarks=landmarks)
+        in_span = SpanOptions(
+            **shared, tol=min(_SPAN_TOL, self.tol), max_vectors=limit, landmarks=landmarks
+        )
         return scores_in_span(problem, np.array(Cs), folds, judge, in_span)
 
     def _machine(self, C: float, gamma: Any) -> MarginClassifier:
@@ -394,13 +400,11 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
 
     def _warn(self, cut: Stop, n_finished: int, n_pairs: int) -> None:
         """Say that the search was cut short, before the final fit begins."""
-        warnings.warn(
+        warn_user(
             f"The search of MarginClassifierCV was cut short ({cut.reason}): {n_finished} of "
             f"{n_pairs} pairs of C and gamma have been scored with machines that are finished. "
             f"{self.best_params_} is the best that is known, and is fitted now; give it more time, "
             "or a smaller grid.",
-            ConvergenceWarning,
-            stacklevel=5,
         )
 
 
