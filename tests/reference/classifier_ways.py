@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -19,6 +20,16 @@ from widemargin import (
     SparseFisherClassifier,
     SparseMarginClassifier,
 )
+from widemargin.span import SpanSizes
+
+
+class SinglePrecision(MarginClassifier):
+    """Spans whose kernel values are float32, as they are on large data."""
+
+    def _options(self, resources):
+        return replace(super()._options(resources), span_sizes=SpanSizes(few_values=0))
+
+
 
 BALLS = {"core": CoreVectorClassifier(), "ball": BallVectorClassifier()}
 MARGINS = {

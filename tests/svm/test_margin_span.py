@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.linalg import solve_triangular
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
+from tests.reference.classifier_ways import SinglePrecision
 from tests.reference.data import breast_cancer, digits, moons, signs, three_or_eight
 from tests.reference.svm import (
     exact_optimum,
@@ -24,11 +25,11 @@ from widemargin.span import CoreVectors, RandomVectors
 
 STRATEGIES = ["core", "random", "kmeans", "leverage"]
 every_strategy = pytest.mark.parametrize("vectors", STRATEGIES)
-in_single_precision = pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
+both_precisions = pytest.mark.parametrize("kind", [MarginClassifier, SinglePrecision])
 
 
-def _span(**parameters):
-    return MarginClassifier(**{"engine": "span", "random_state": 0, "n_jobs": 1} | parameters)
+def _span(kind=MarginClassifier, **parameters):
+    return kind(**{"engine": "span", "random_state": 0, "n_jobs": 1} | parameters)
 
 
 def _span_optimum(kernel, X, vectors, sign, C):
@@ -38,40 +39,33 @@ def _span_optimum(kernel, X, vectors, sign, C):
     return linear_svc_optimum(features, sign, C)
 
 
-def _in_single_precision(monkeypatch, single):
-    """Let kernel values be float32 as they are on large data."""
-    if single:
-        monkeypatch.setattr("widemargin.span.fit_span._FEW_VALUES", 0)
-
-
-@in_single_precision
+@both_precisions
 @every_strategy
-def test_a_span_fit_is_the_best_machine_over_all_rows_inside_its_span(monkeypatch, vectors, single):
-    _in_single_precision(monkeypatch, single)
+def test_a_span_fit_is_the_best_machine_over_all_rows_inside_its_span(vectors, kind):
     X, y = breast_cancer()
     sign, kernel = signs(y), rbf(0.02)
+    single = kind is SinglePrecision
     tol = 1e-4 if single else 1e-8
-    machine = _span(C=5.0, gamma=0.02, vectors=vectors, max_vectors=40, tol=tol).fit(X, y)
+    machine = _span(kind, C=5.0, gamma=0.02, vectors=vectors, max_vectors=40, tol=tol).fit(X, y)
     best = _span_optimum(kernel, X, machine.support_vectors_, sign, 5.0)
     reached = machine_objective(machine, kernel, X, sign)
     assert best * (1 - 1e-8) <= reached <= best * (1 + (2e-4 if single else 1e-6))
 
 
-@in_single_precision
+@both_precisions
 @pytest.mark.parametrize("tol", [0.3, 1e-3])
 @every_strategy
-def test_the_certificate_of_a_span_is_true(monkeypatch, vectors, tol, single):
-    _in_single_precision(monkeypatch, single)
+def test_the_certificate_of_a_span_is_true(vectors, tol, kind):
     X, y = three_or_eight()
     sign, kernel = signs(y), rbf(0.05)
-    machine = _span(C=10.0, gamma=0.05, vectors=vectors, max_vectors=50, tol=tol).fit(X, y)
+    machine = _span(kind, C=10.0, gamma=0.05, vectors=vectors, max_vectors=50, tol=tol).fit(X, y)
     certificate = machine.certificate_
     assert certificate.scope == "span"
     assert certificate.n_vectors == len(machine.support_vectors_) <= 50
     reached = machine_objective(machine, kernel, X, sign)
     best = _span_optimum(kernel, X, machine.support_vectors_, sign, 10.0)
     full = _rbf_optimum_of_all_rows(10.0)
-    rounding = 1e-4 if single else 1e-9
+    rounding = 1e-4 if kind is SinglePrecision else 1e-9
     assert_allclose(certificate.primal, reached, rtol=rounding)
     assert certificate.gap <= tol * (1 + 1e-9) + rounding
     assert certificate.dual <= best * (1 + rounding)

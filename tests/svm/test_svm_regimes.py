@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
-from tests.reference.classifier_ways import BALLS, every, machine
+from tests.reference.classifier_ways import BALLS, SinglePrecision, every, machine
 from tests.reference.data import digits, moons, signs, three_or_eight
 from tests.reference.svm import (
     exact_optimum,
@@ -16,6 +17,7 @@ from tests.reference.svm import (
     rbf,
     signed_kernel,
 )
+from widemargin import MarginClassifier
 
 # What the contract of all classifiers does not reach with its few rows.
 REGIMES = {
@@ -75,11 +77,10 @@ def test_a_core_that_grows_otherwise_has_the_same_bits_for_any_number_of_threads
     _assert_same_bits(one, machine("core", n_jobs=2, **parameters).fit(X, y), X)
 
 
-def test_single_precision_has_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("widemargin.span.fit_span._FEW_VALUES", 0)
-    way, size, parameters = REGIMES["a growing span"]
-    X, y = moons(*size)
-    one, two = (machine(way, gamma=1.0, n_jobs=n, **parameters).fit(X, y) for n in (1, 2))
+def test_single_precision_has_the_same_bits_for_any_number_of_threads():
+    X, y = moons(6000, 0.25)
+    parameters = {"engine": "span", "gamma": 1.0, "max_vectors": 400, "random_state": 0}
+    one, two = (SinglePrecision(n_jobs=n, **parameters).fit(X, y) for n in (1, 2))
     assert_array_equal(two.decision_function(X), one.decision_function(X))
 
 
@@ -93,15 +94,13 @@ def test_another_seed_draws_other_vectors(vectors):
     assert not np.array_equal(fits[0].support_vectors_, fits[1].support_vectors_)
 
 
-@pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
+@pytest.mark.parametrize("kind", [MarginClassifier, SinglePrecision])
 @pytest.mark.parametrize("vectors", ["core", "kmeans"])
-def test_kernel_values_that_are_computed_again_give_the_same_machine(monkeypatch, vectors, single):
-    if single:
-        monkeypatch.setattr("widemargin.span.fit_span._FEW_VALUES", 0)
+def test_kernel_values_that_are_computed_again_give_the_same_machine(vectors, kind):
     X, y = moons(8000)
-    parameters = {"gamma": 2.0, "vectors": vectors, "max_vectors": 200}
-    kept = machine("span", memory="1GB", **parameters).fit(X, y)
-    again = machine("span", memory="2MB", **parameters).fit(X, y)
+    found = kind(engine="span", gamma=2.0, vectors=vectors, max_vectors=200, random_state=0)
+    kept = clone(found).set_params(memory="1GB").fit(X, y)
+    again = clone(found).set_params(memory="2MB").fit(X, y)
     assert again.certificate_.n_kernel > kept.certificate_.n_kernel
     assert again.certificate_.gap <= 1e-3
     assert_allclose(again.certificate_.primal, kept.certificate_.primal, rtol=2e-3)
