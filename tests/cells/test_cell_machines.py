@@ -1,7 +1,5 @@
 """Machines of cells: fitted one by one, and joined at the edges."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,17 +9,16 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from tests.reference import cells as reference
+from tests.reference.problems import problem_of
 from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
-from widemargin import MarginClassifier
-from widemargin.cells import CellMachines, CellsFit, Partition
-from widemargin.cells import decision as decision_module
+from widemargin.cells import CellMachines, CellOptions, CellsFit, Members, Partition
 from widemargin.cells.cell_decision import blend_weights
+from widemargin.cells.cell_machine import constant_machine, exact_machine, large_machine
 from widemargin.cells.partition import Near
+from widemargin.expansion import Fitted
 from widemargin.kernels import RBF
-from widemargin.loop import Limits, run
+from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, run
 from widemargin.rows import as_rows
-from widemargin.cells.cell_machine import constant_machine, exact_machine
-from widemargin.cells.partition import whole_machine
 
 
 def _rng():
@@ -34,13 +31,6 @@ def _rows(X, memory=10**9, threads=1):
 
 def _gaussian(n=3000, d=3):
     return _rng().normal(size=(n, d))
-
-
-# Which rows train in which cell.
-
-
-def _points(X, y, weight=None, **parameters):
-    return MarginClassifier(**parameters)._points(X, y, weight, 1)
 
 
 def _labelled(n=400, n_classes=2, d=2):
@@ -60,12 +50,16 @@ KERNELS = {
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 
 
-def _optimum(points, index, problem=0):
+def _exact(problem, index, tol):
+    return exact_machine(problem, index, tol, np.float64, Deadline())
+
+
+def _optimum(problem, index, p=0):
     """The optimum of one problem of a cell and the dual variables there, by an exact solver."""
-    X = points.rows.take(index)
-    K = points.kernel.block(X, X)
-    sign = points.table[points.code[index], problem]
-    Q = signed_kernel(K, sign, points.C, points.weight[index])
+    X = problem.rows.take(index)
+    K = problem.kernel.block(X, X)
+    sign = problem.sign(p, index)
+    Q = signed_kernel(K, sign, problem.C[p], problem.weight[index])
     alpha = l2svm_dual_exact(Q)
     return -dual_value(Q, alpha), sign * alpha
 
@@ -74,36 +68,36 @@ def _optimum(points, index, problem=0):
 def test_the_machine_of_a_cell_is_the_exact_one(kernel):
     X, y = _labelled(60, 3)
     weight = _rng().uniform(0.5, 2.0, size=60)
-    points = _points(X, y, weight, C=3.0, **KERNELS[kernel])
+    problem = problem_of(X, y, weight, C=3.0, **KERNELS[kernel])
     index = np.arange(0, 60, 2)
-    machine = exact_machine(points, index, points.rows.take(index), 1e-12, np.float64)
-    expected = [_optimum(points, index, p) for p in range(3)]
+    machine = _exact(problem, index, 1e-12)
+    expected = [_optimum(problem, index, p) for p in range(3)]
     total = sum(value for value, _ in expected)
-    assert_allclose([machine.primal, machine.dual], total, rtol=1e-9)
-    assert machine.gap <= 1e-12
-    assert machine.converged
-    assert machine.n_kernel == 30**2
+    assert_allclose([machine.certificate.primal, machine.certificate.dual], total, rtol=1e-9)
+    assert machine.certificate.gap <= 1e-12
+    assert machine.stop.converged
+    assert machine.certificate.n_kernel == 30**2
     coef = np.zeros((60, 3))
     coef[machine.index] = machine.coef
     beta = np.stack([beta for _, beta in expected], axis=1)
     assert_allclose(coef[index], beta, atol=1e-6 * np.abs(beta).max())
     assert_allclose(machine.intercept, beta.sum(axis=0), atol=1e-6)
-    assert_array_equal(machine.vectors, points.rows.take(machine.index))
+    assert_array_equal(machine.vectors, problem.rows.take(machine.index))
 
 
 def test_a_class_that_is_not_in_the_cell_costs_a_constant():
     X, y = _labelled(90, 3)
-    points = _points(X, y, C=3.0, gamma=0.7)
-    index = np.flatnonzero(points.code != 2)
-    machine = exact_machine(points, index, points.rows.take(index), 1e-10, np.float64)
-    rest = 2.0 * points.C * len(index)
+    problem = problem_of(X, y, C=3.0, gamma=0.7)
+    index = np.flatnonzero(problem.code != 2)
+    machine = _exact(problem, index, 1e-10)
+    rest = 2.0 * problem.C[2] * len(index)
     assert_allclose(machine.intercept[2], -rest / (1.0 + rest))
     assert not machine.coef[:, 2].any()
     assert_allclose(machine.coef[:, 0], -machine.coef[:, 1], atol=1e-6)
-    two = _optimum(points, index)[0]
-    absent = _optimum(points, index, 2)[0]
-    assert machine.dual <= 2 * two + absent <= machine.primal
-    assert_allclose(machine.primal, 2 * two + 0.5 * rest / (1.0 + rest), rtol=1e-6)
+    two = _optimum(problem, index)[0]
+    absent = _optimum(problem, index, 2)[0]
+    assert machine.certificate.dual <= 2 * two + absent <= machine.certificate.primal
+    assert_allclose(machine.certificate.primal, 2 * two + 0.5 * rest / (1.0 + rest), rtol=1e-6)
 
 
 @every_kernel
@@ -112,88 +106,101 @@ def test_a_class_that_is_not_in_the_cell_costs_a_constant():
 def test_the_bounds_of_constants_hold(kernel, C, weighted):
     X, y = _labelled(40)
     weight = _rng().uniform(0.1, 5.0, size=40) if weighted else None
-    points = _points(X, y, weight, C=C, **KERNELS[kernel])
+    problem = problem_of(X, y, weight, C=C, **KERNELS[kernel])
     for side in (0, 1):
-        index = np.flatnonzero(points.code == side)
-        machine = exact_machine(points, index, points.rows.take(index), 1e-3, np.float64)
-        assert machine.n_vectors == machine.gap == 0
-        optimum = _optimum(points, index)[0]
-        assert 0.0 < machine.dual <= optimum <= machine.primal * (1 + 1e-12)
+        index = np.flatnonzero(problem.code == side)
+        machine = _exact(problem, index, 1e-3)
+        assert machine.certificate.n_vectors == machine.certificate.gap == 0
+        optimum = _optimum(problem, index)[0]
+        assert 0.0 < machine.certificate.dual <= optimum <= machine.certificate.primal * (1 + 1e-12)
         # Without kernel values less is known.
-        blind = constant_machine(points, index, points.rows.take(index[:1]))
-        assert 0.0 < blind.dual <= machine.dual
+        blind = constant_machine(problem, index, problem.rows.take(index[:1]))
+        assert 0.0 < blind.certificate.dual <= machine.certificate.dual
         assert_array_equal(blind.intercept, machine.intercept)
-        total = points.weight[index].sum()
+        total = problem.weight[index].sum()
         best = minimize_scalar(lambda b, S=total: 0.5 * b**2 + C * S * max(0.0, 1.0 - b) ** 2)
         assert_allclose(machine.intercept, (2 * side - 1) * best.x, rtol=1e-6)
-        assert_allclose(machine.primal, best.fun, rtol=1e-9)
+        assert_allclose(machine.certificate.primal, best.fun, rtol=1e-9)
 
 
 def test_a_constant_for_both_classes_leans_to_the_heavier_one():
     X, y = _labelled(50)
-    points = _points(X, y, np.where(y == 1, 2.0, 1.0))
+    problem = problem_of(X, y, np.where(y == 1, 2.0, 1.0))
     index = np.arange(50)
-    machine = constant_machine(points, index, points.rows.take(index[:1]))
-    lean = points.weight @ points.table[points.code, 0]
+    machine = constant_machine(problem, index, problem.rows.take(index[:1]))
+    lean = problem.weight @ problem.table[problem.code, 0]
     assert np.sign(machine.intercept[0]) == np.sign(lean)
-    optimum = _optimum(points, index)[0]
-    assert machine.dual == 0.0
-    assert machine.primal >= optimum
-    slack = np.maximum(0.0, 1.0 - points.table[points.code, 0] * machine.intercept[0])
-    objective = 0.5 * machine.intercept[0] ** 2 + points.weight @ slack**2
-    assert_allclose(machine.primal, objective)
+    optimum = _optimum(problem, index)[0]
+    assert machine.certificate.dual == 0.0
+    assert machine.certificate.primal >= optimum
+    slack = np.maximum(0.0, 1.0 - problem.table[problem.code, 0] * machine.intercept[0])
+    objective = 0.5 * machine.intercept[0] ** 2 + problem.weight @ slack**2
+    assert_allclose(machine.certificate.primal, objective)
+
+
+def test_no_time_is_no_machine():
+    X, y = _labelled(60, 3)
+    over = Deadline.after(0.0)
+    assert exact_machine(problem_of(X, y), np.arange(60), 1e-3, np.float64, over) is None
 
 
 def test_another_engine_is_asked_only_for_problems_with_two_sides():
     X, y = _labelled(90, 3)
-    points = _points(X, y, C=3.0, gamma=0.7)
-    index = np.flatnonzero(points.code != 0)[::-1].copy()
+    problem = problem_of(X, y, C=3.0, gamma=0.7)
+    index = np.flatnonzero(problem.code != 0)[::-1].copy()
     asked = []
 
-    def whole(part, limit):
-        asked.append((part.n, part.n_problems, limit))
-        rows = np.arange(part.n)
-        return exact_machine(part, rows, part.rows.take(rows), 1e-10, np.float64)
+    def fit(part):
+        asked.append((part.n, part.n_problems))
+        return _exact(part, np.arange(part.n), 1e-10)
 
-    machine = whole_machine(points, index, 17, whole)
-    assert asked == [(len(index), 2, 17)]
-    expected = exact_machine(points, index, points.rows.take(index), 1e-10, np.float64)
-    for name in ("vectors", "index", "coef", "intercept", "primal"):
+    machine = large_machine(problem, index, fit)
+    assert asked == [(len(index), 2)]
+    expected = _exact(problem, index, 1e-10)
+    for name in ("vectors", "index", "coef", "intercept"):
         assert_allclose(getattr(machine, name), getattr(expected, name), rtol=1e-9, atol=1e-12)
-    assert machine.dual <= expected.dual
-    assert_allclose(machine.dual, expected.dual, rtol=0.05)
-    one_class = np.flatnonzero(points.code == 1)
-    assert whole_machine(points, one_class, None, whole).n_vectors == 0
+    assert_allclose(machine.certificate.primal, expected.certificate.primal, rtol=1e-9)
+    assert machine.certificate.dual <= expected.certificate.dual
+    assert_allclose(machine.certificate.dual, expected.certificate.dual, rtol=0.05)
+    one_class = np.flatnonzero(problem.code == 1)
+    assert large_machine(problem, one_class, fit).certificate.n_vectors == 0
     assert len(asked) == 1
 
 
 # All cells.
 
 
-def _pretended(primal=1.0, dual=1.0, gap=0.0, full_dual=None, converged=True):
-    return SimpleNamespace(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        full_dual=full_dual,
-        n_vectors=2,
-        n_kernel=10,
-        converged=converged,
-    )
+class _Pretended(CellsFit):
+    """Cells of some sizes with machines of no meaning; `fit` makes them."""
+
+    def __init__(self, sizes, fit, threads=1, **known):
+        sizes = [int(size) for size in sizes]
+        index = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+        X, y = _labelled(sum(sizes))
+        members = Members(Partition(X[: len(sizes)]), index, index, np.arange(len(sizes)))
+        super().__init__(problem_of(X, y), members, CellOptions(threads=threads, **known))
+        self.fit = fit
+
+
+def _pretended(primal=1.0, dual=1.0, gap=0.0, full_dual=None, ended=Ended.SOLVED):
+    two = np.zeros((2, 2))
+    proved = bounds(primal, dual, gap=gap, full_dual=full_dual, n_vectors=2, n_kernel=10)
+    return Fitted(two, np.arange(2), two[:, :1], np.zeros(1), proved, Stop(ended, "why"))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_cells_are_fitted_from_the_largest_and_given_back_in_order(threads):
-    sizes = list(_rng().permutation(100))
+    sizes = list(1 + _rng().permutation(100))
     begun = []
 
     def fit(cell):
         begun.append(cell)
         return _pretended(primal=float(cell), dual=0.5 * cell, gap=0.001 * cell)
 
-    solver = CellsFit(sizes, fit, _pretended, threads)
+    solver = _Pretended(sizes, fit, threads)
     result = run(solver, Limits())
-    assert [machine.primal for machine in solver.machines(result.state)] == list(range(100))
+    machines = solver.machines(result.state)
+    assert [machine.certificate.primal for machine in machines] == list(range(100))
     if threads == 1:
         assert begun == sorted(range(100), key=lambda cell: -sizes[cell])
     certificate = result.certificate
@@ -201,40 +208,48 @@ def test_cells_are_fitted_from_the_largest_and_given_back_in_order(threads):
     assert certificate.gap == 0.5
     assert (certificate.scope, certificate.full_dual) == ("cells", None)
     assert (certificate.n_vectors, certificate.n_kernel) == (200, 1000)
-    assert certificate.stopped == ("100 cells of up to 99 rows, the largest gap 9.9e-02 in cell 99")
+    assert certificate.stopped == "100 cells of up to 100 rows, the largest gap 9.9e-02 in cell 99"
     assert result.converged
 
 
+def test_where_time_is_limited_the_smallest_cells_come_first():
+    sizes, begun = [30, 10, 20], []
+    fit = lambda cell: begun.append(cell) or _pretended()  # noqa: E731
+    run(_Pretended(sizes, fit, deadline=Deadline.after(1e6)), Limits())
+    assert begun == [1, 2, 0]
+
+
 def test_one_cell_that_has_not_converged_is_enough():
-    solver = CellsFit([1, 2, 3], lambda cell: _pretended(converged=cell != 1), _pretended, 1)
-    assert not run(solver, Limits()).converged
+    kinds = [Ended.SOLVED, Ended.PRECISION, Ended.SOLVED]
+    solver = _Pretended([10, 20, 30], lambda cell: _pretended(ended=kinds[cell]))
+    assert run(solver, Limits()).stop.kind is Ended.PRECISION
 
 
 def test_machines_in_spans_have_a_bound_on_the_full_problem_beside_the_others():
     def fit(cell):
         return _pretended(primal=4.0, dual=3.0, full_dual=1.0 if cell == 1 else None)
 
-    certificate = run(CellsFit([1, 2, 3], fit, _pretended, 1), Limits()).certificate
+    certificate = run(_Pretended([10, 20, 30], fit), Limits()).certificate
     assert (certificate.dual, certificate.full_dual) == (9.0, 7.0)
 
 
 def test_cells_that_were_not_reached_are_constants():
-    sizes = list(range(1, 101))
     reached = []
-    solver = CellsFit(
-        sizes,
-        lambda cell: reached.append(cell) or _pretended(),
-        lambda cell: _pretended(primal=100.0, dual=0.0),
-        1,
-    )
+    solver = _Pretended(range(1, 101), lambda cell: reached.append(cell) or _pretended())
     gaps = []
     result = run(solver, Limits(max_iter=2), lambda known: gaps.append(known.gap))
     assert len(reached) == 32
     assert gaps == [1.0, 1.0]
     machines = solver.machines(result.state)
-    assert [m.primal for m in machines] == [100.0] * 68 + [1.0] * 32
-    assert result.certificate.primal == 6832.0
-    assert result.certificate.gap == pytest.approx(6800.0 / 6832.0)
+    constant = [constant_machine(solver.problem, index, solver.problem.rows.take(index[:1]))
+                for index in solver.members.train[:68]]  # fmt: skip
+    for machine, expected in zip(machines, constant, strict=False):
+        assert_array_equal(machine.intercept, expected.intercept)
+        assert machine.certificate == expected.certificate
+    assert [machine.certificate.primal for machine in machines[68:]] == [1.0] * 32
+    primal = 32.0 + sum(machine.certificate.primal for machine in constant)
+    assert result.certificate.primal == pytest.approx(primal)
+    assert result.certificate.gap == pytest.approx(1 - result.certificate.dual / primal)
     assert result.certificate.stopped == "max_iter=2 reached"
     assert not result.converged
 
@@ -318,18 +333,18 @@ def test_every_row_is_answered_by_its_own_cells(blend, n_cells, widths):
     cells = _machines(n_cells, blend=blend, widths=np.linspace(0.1, 3, n_cells) if widths else None)
     X = 1.5 * _gaussian(300, 2)
     expected = _by_loops(cells, X)
-    assert_allclose(cells.decision(_rows(X), 1), expected, rtol=1e-9, atol=1e-12)
-    assert_allclose(cells.decision(_rows(sparse.csr_array(X)), 1), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(cells.values(_rows(X)), expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(cells.values(_rows(sparse.csr_array(X))), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_answers_do_not_depend_on_threads_and_hardly_on_blocks(monkeypatch):
+def test_answers_do_not_depend_on_threads_and_hardly_on_blocks():
     cells = _machines(8)
     X = _gaussian(3000, 2)
-    one = cells.decision(_rows(X), 1)
+    one = cells.values(_rows(X))
     for threads in (2, 3):
-        assert_array_equal(one, cells.decision(_rows(X, threads=threads), threads))
-    monkeypatch.setattr(decision_module, "_AT_A_TIME", 7)
-    assert_allclose(cells.decision(_rows(X, memory=10**5), 1), one, rtol=1e-12, atol=1e-14)
+        assert_array_equal(one, cells.values(_rows(X, threads=threads)))
+    small = cells.values(_rows(X, memory=10**5), at_a_time=7)
+    assert_allclose(small, one, rtol=1e-12, atol=1e-14)
 
 
 def test_kernel_values_of_an_answer_keep_to_the_memory_budget(monkeypatch):
@@ -349,6 +364,6 @@ def test_kernel_values_of_an_answer_keep_to_the_memory_budget(monkeypatch):
         return block(self, X, Z, out=out)
 
     monkeypatch.setattr(RBF, "block", noting)
-    cells.decision(_rows(rng.normal(size=(3000, 2)), memory=16 * 10**6), 1)
+    cells.values(_rows(rng.normal(size=(3000, 2)), memory=16 * 10**6))
     assert max(shapes) <= 10**6
     assert sum(shapes) == 8 * 3000 * 2000

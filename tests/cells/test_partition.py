@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from tests.reference import cells as reference
-from widemargin import MarginClassifier
-from widemargin.cells import Partition, partition_by_kmeans
+from tests.reference.problems import problem_of
+from widemargin.cells import CellOptions, Members, Partition, cut
 from widemargin.cells import partition as partition_module
+from widemargin.cells.partition import given_partition, partition_by_kmeans
+from widemargin.loop import Deadline
 from widemargin.rows import as_rows
-from widemargin.cells.partition import InCells, cut_by_size, given_partition
 
 
 def _rng():
@@ -19,6 +20,10 @@ def _rng():
 
 def _rows(X, memory=10**9, threads=1):
     return as_rows(X, memory=memory, threads=threads)
+
+
+def _partition(rows, size, threads=1):
+    return partition_by_kmeans(rows, size, threads, Deadline())
 
 
 def _gaussian(n=3000, d=3):
@@ -61,7 +66,7 @@ every_data = pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_row_goes_to_its_nearest_centres(data, count):
     X = DATA[data]()
-    partition = partition_by_kmeans(_rows(X), 100, 1)
+    partition = _partition(_rows(X), 100)
     near = partition.nearest(_rows(X), count)
     assert near.cell.shape == near.distance.shape == (len(X), count)
     expected = reference.distances(X, partition.centers)
@@ -77,7 +82,7 @@ def test_every_row_goes_to_its_nearest_centres(data, count):
 @pytest.mark.parametrize("size", [50, 200])
 def test_cells_are_of_about_the_size_that_is_asked_for(data, size):
     X = DATA[data]()
-    partition = partition_by_kmeans(_rows(X), size, 1)
+    partition = _partition(_rows(X), size)
     count = np.bincount(partition.nearest(_rows(X)).cell[:, 0], minlength=partition.n_cells)
     # Skewed rows have outliers, which cells of their own are made for.
     assert count.max() <= (6 if data == "skewed in many features" else 3.5) * size
@@ -86,9 +91,9 @@ def test_cells_are_of_about_the_size_that_is_asked_for(data, size):
 
 def test_a_partition_has_the_same_bits_every_time_and_for_any_number_of_threads():
     X = _gaussian(20_000, 4)
-    one = partition_by_kmeans(_rows(X), 100, 1)
+    one = _partition(_rows(X), 100)
     for threads in (1, 2, 3):
-        other = partition_by_kmeans(_rows(X, threads=threads), 100, threads)
+        other = _partition(_rows(X, threads=threads), 100, threads)
         assert_array_equal(one.centers, other.centers)
         near, same = one.nearest(_rows(X), 3), other.nearest(_rows(X, threads=threads), 3)
         assert_array_equal(near.cell, same.cell)
@@ -97,7 +102,7 @@ def test_a_partition_has_the_same_bits_every_time_and_for_any_number_of_threads(
 
 def test_few_rows_are_one_cell_about_their_mean():
     X = _gaussian(20)
-    partition = partition_by_kmeans(_rows(X), 100, 1)
+    partition = _partition(_rows(X), 100)
     assert_allclose(partition.centers, X.mean(axis=0)[None])
     near = partition.nearest(_rows(X), 3)
     assert_array_equal(near.cell, np.zeros((20, 1)))
@@ -107,7 +112,7 @@ def test_few_rows_are_one_cell_about_their_mean():
 @pytest.mark.parametrize("spread", [0.0, 1e-300, 1e-17])
 def test_rows_that_are_nearly_the_same_are_no_trouble(spread):
     X = 1.0 + spread * _gaussian(500)
-    partition = partition_by_kmeans(_rows(X), 50, 1)
+    partition = _partition(_rows(X), 50)
     near = partition.nearest(_rows(X), 2)
     assert np.isfinite(partition.centers).all()
     assert (near.cell < partition.n_cells).all()
@@ -118,8 +123,8 @@ def test_sparse_rows_lie_in_the_same_cells():
     X = _rng().normal(size=(2000, 30)) * (_rng().random((2000, 30)) < 0.1)
     for stored in (sparse.csr_matrix(X), sparse.csr_array(X)):
         dense, sparse_rows = _rows(X), _rows(stored)
-        partition = partition_by_kmeans(dense, 100, 1)
-        assert_array_equal(partition.centers, partition_by_kmeans(sparse_rows, 100, 1).centers)
+        partition = _partition(dense, 100)
+        assert_array_equal(partition.centers, _partition(sparse_rows, 100).centers)
         for of_dense, of_sparse in zip(
             vars(partition.nearest(dense, 2)).values(),
             vars(partition.nearest(sparse_rows, 2)).values(),
@@ -131,8 +136,8 @@ def test_sparse_rows_lie_in_the_same_cells():
 def test_single_precision_rows_are_the_same_rows():
     X = _gaussian().astype(np.float32)
     single, double = _rows(X), _rows(X.astype(np.float64))
-    partition = partition_by_kmeans(single, 100, 1)
-    assert_array_equal(partition.centers, partition_by_kmeans(double, 100, 1).centers)
+    partition = _partition(single, 100)
+    assert_array_equal(partition.centers, _partition(double, 100).centers)
     assert_array_equal(partition.nearest(single).cell, partition.nearest(double).cell)
 
 
@@ -152,7 +157,7 @@ def test_a_memory_mapped_file_is_read_block_by_block(tmp_path, monkeypatch):
     X = _gaussian(5000, 4)
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    partition = partition_by_kmeans(_rows(mapped), 250, 1)
+    partition = _partition(_rows(mapped), 250)
     seen = _blocks(monkeypatch)
     near = partition.nearest(_rows(mapped, memory=10**6))
     assert max(n for n, _ in seen) < 1000
@@ -193,16 +198,13 @@ def test_centres_that_are_none_are_refused(cells, message):
 
 
 def test_centres_given_twice_count_once():
-    centers = given_partition([[1, 2], [0, 1], [1, 2]], 2).centers
-    assert_array_equal(centers, [[0.0, 1.0], [1.0, 2.0]])
-    assert centers.dtype == np.float64
+    partition, number = given_partition([[1, 2], [0, 1], [1, 2]], 2)
+    assert_array_equal(partition.centers, [[0.0, 1.0], [1.0, 2.0]])
+    assert_array_equal(number, [1, 0])
+    assert partition.centers.dtype == np.float64
 
 
 # Which rows train in which cell.
-
-
-def _points(X, y, weight=None, **parameters):
-    return MarginClassifier(**parameters)._points(X, y, weight, 1)
 
 
 def _labelled(n=400, n_classes=2, d=2):
@@ -211,39 +213,45 @@ def _labelled(n=400, n_classes=2, d=2):
     return X, y
 
 
-def _numbers(points, cells):
-    return [set(points.number[index]) for index in cells]
+def _cut(problem, overlap):
+    return cut(problem, CellOptions(cells=40, overlap=overlap))
+
+
+def _numbers(problem, cells):
+    return [set(problem.number[index]) for index in cells]
 
 
 def test_without_overlap_the_members_are_a_partition():
     X, y = _labelled()
-    cut = cut_by_size(_points(X, y), 40, 0.0, 1)
-    assert_array_equal(np.sort(np.concatenate(cut.members)), np.arange(len(X)))
-    expected = reference.members(X, cut.partition.centers, 0.0)
-    assert _numbers(cut.points, cut.members) == expected
-    assert cut.own() is cut.members
+    problem = problem_of(X, y)
+    members = _cut(problem, 0.0)
+    assert_array_equal(np.sort(np.concatenate(members.train)), np.arange(len(X)))
+    expected = reference.members(X, members.partition.centers, 0.0)
+    assert _numbers(problem, members.train) == expected
+    assert members.inside is members.train
 
 
 @pytest.mark.parametrize("overlap", [0.1, 0.5, 2.0, 1e200])
 def test_guests_are_the_rows_nearest_to_the_edge(overlap):
     X, y = _labelled()
-    cut = cut_by_size(_points(X, y), 40, overlap, 1)
-    without = cut_by_size(_points(X, y), 40, 0.0, 1)
-    expected = reference.members(X, cut.partition.centers, overlap)
-    assert _numbers(cut.points, cut.members) == expected
-    for own, plain, members in zip(cut.own(), without.members, cut.members, strict=True):
-        assert_array_equal(own, plain)
-        assert set(own) <= set(members)
-        assert len(members) - len(own) <= round(overlap * len(own))
-        assert (np.diff(members) > 0).all()
+    problem = problem_of(X, y)
+    members, without = _cut(problem, overlap), _cut(problem, 0.0)
+    expected = reference.members(X, members.partition.centers, overlap)
+    assert _numbers(problem, members.train) == expected
+    for inside, plain, train in zip(members.inside, without.train, members.train, strict=True):
+        assert_array_equal(inside, plain)
+        assert set(inside) <= set(train)
+        assert len(train) - len(inside) <= round(overlap * len(inside))
+        assert (np.diff(train) > 0).all()
 
 
 def test_cells_without_rows_go_and_their_neighbours_are_neighbours():
     X = np.array([[-3.0], [-2.0], [-1.5], [1.5], [2.0], [3.0]])
-    y = np.array([0, 1, 0, 1, 0, 1])
+    problem = problem_of(X, np.array([0, 1, 0, 1, 0, 1]))
     # The cells amid the others are the second nearest of most rows, and have no row.
     centers = np.array([[-2.0], [-0.01], [0.01], [2.0], [50.0]])
-    cut = InCells.cut(_points(X, y), Partition(centers), 0.4)
-    assert_array_equal(cut.partition.centers, [[-2.0], [2.0]])
-    assert _numbers(cut.points, cut.members) == [{0, 1, 2, 3}, {2, 3, 4, 5}]
-    assert _numbers(cut.points, cut.own()) == [{0, 1, 2}, {3, 4, 5}]
+    members = Members.of(problem.rows, Partition(centers), 0.4)
+    assert_array_equal(members.partition.centers, [[-2.0], [2.0]])
+    assert_array_equal(members.chosen, [0, 3])
+    assert _numbers(problem, members.train) == [{0, 1, 2, 3}, {2, 3, 4, 5}]
+    assert _numbers(problem, members.inside) == [{0, 1, 2}, {3, 4, 5}]
