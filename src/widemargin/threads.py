@@ -22,9 +22,10 @@ from threading import Condition, Lock, current_thread, local, main_thread
 from typing import Any, TypeVar
 
 import numpy as np
+import threadpoolctl
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import cython_lapack
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -45,18 +46,20 @@ class _OneThreadForBlas:
         self._limit: Any = None
         self.threads_before = 1
 
-    def enter(self) -> None:
+    def enter(self, libraries: ThreadpoolController, threads_before: int) -> None:
         with self._lock:
             if not self._users:
-                self.threads_before = _threads_of_libraries()
-                self._limit = threadpool_limits(limits=1, user_api="blas")
+                self.threads_before = threads_before
+                with _allowed_to_limit():
+                    self._limit = libraries.select(user_api="blas").limit(limits=1)
             self._users += 1
 
     def leave(self) -> None:
         with self._lock:
             self._users -= 1
             if not self._users:
-                self._limit.restore_original_limits()
+                with _allowed_to_limit():
+                    self._limit.restore_original_limits()
 
     @property
     def set(self) -> bool:
@@ -66,8 +69,23 @@ class _OneThreadForBlas:
 _one_thread = _OneThreadForBlas()
 
 
-def _threads_of_libraries() -> int:
-    return max([pool["num_threads"] for pool in threadpool_info()], default=1)
+@contextmanager
+def _allowed_to_limit() -> Iterator[None]:
+    """Let this thread set the limit of OpenBLAS, and any other one after it.
+
+    New versions of threadpoolctl silently leave that to the thread that was the first to do it.
+    """
+    openblas = getattr(threadpoolctl, "OpenBLASController", None)
+    forget = getattr(openblas, "clear_controlling_thread", lambda force: None)
+    forget(force=True)
+    try:
+        yield
+    finally:
+        forget(force=True)
+
+
+def _threads_of(libraries: ThreadpoolController) -> int:
+    return max([pool["num_threads"] for pool in libraries.info()], default=1)
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -78,7 +96,9 @@ def n_threads(n_jobs: int | None) -> int:
     one, and so on.
     """
     if n_jobs is None:
-        return _one_thread.threads_before if _one_thread.set else _threads_of_libraries()
+        if _one_thread.set:
+            return _one_thread.threads_before
+        return _threads_of(ThreadpoolController())
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
         raise TypeError(f"n_jobs={n_jobs!r} must be a whole number or None.")
     if n_jobs == 0:
@@ -89,13 +109,15 @@ def n_threads(n_jobs: int | None) -> int:
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Let BLAS use one thread, so that our own threads decide."""
-    _one_thread.enter()
-    try:
-        # OpenMP has a limit for each thread that asks.
-        with threadpool_limits(limits=1, user_api="openmp"):
+    libraries = ThreadpoolController()
+    threads_before = _threads_of(libraries)
+    # OpenMP has a limit for each thread that asks, and a BLAS that is built on it follows that.
+    with libraries.select(user_api="openmp").limit(limits=1):
+        _one_thread.enter(libraries, threads_before)
+        try:
             yield
-    finally:
-        _one_thread.leave()
+        finally:
+            _one_thread.leave()
 
 
 class Compiled:
@@ -166,6 +188,11 @@ def ordered_map(
                     yield _answer(waiting.popleft(), on_interrupt)
             while waiting:
                 yield _answer(waiting.popleft(), on_interrupt)
+        except KeyboardInterrupt:
+            # Not while an answer was waited for; those who are at work are waited for below.
+            if on_interrupt is not None:
+                on_interrupt()
+            raise
         finally:
             for future in waiting:
                 future.cancel()

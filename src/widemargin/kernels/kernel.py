@@ -26,8 +26,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from widemargin.threads import Compiled
+
 Array: TypeAlias = Any
 """A NumPy array, or where a docstring says so a CSR matrix."""
+
+loops = Compiled("widemargin.kernels.csr_loops")
 
 # From this share of non-zeros on a dense product is faster than SciPy's sparse one, conversion
 # included. Measured for 1024 rows, 784 and 5000 features, 200 to 4000 vectors, one thread: the two
@@ -156,13 +160,11 @@ class ProductKernel(Kernel):
             np.matmul(left, right.T, out=out)
             self._finish(out, left, right)
             return out
-        from widemargin.kernels import csr_loops
-
         columns = np.ascontiguousarray(right.T)
         for rows in row_slices(X.shape[0], columns.shape[1] * columns.itemsize, SLICE_BYTES):
             part = left[rows]
             product = np.empty((part.shape[0], columns.shape[1]), dtype=columns.dtype)
-            csr_loops.multiply(part.indptr, part.indices, part.data, columns, product)
+            loops.multiply(part.indptr, part.indices, part.data, columns, product)
             # Rounded to the type of the result only here, after what may cancel has cancelled.
             out[rows] = product
             self._finish(out[rows], part, right)

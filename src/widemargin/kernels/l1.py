@@ -1,6 +1,6 @@
 """Distances in the 1-norm, the one thing here that no matrix product gives.
 
-`scaled_l1_distances` is the only door to the Numba loops, which are imported when first used.
+`scaled_l1_distances` is the only door to the compiled loops.
 Nothing here makes an n × m × d temporary.
 """
 
@@ -10,6 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from widemargin.kernels.kernel import Array, cast, common_point, row_slices, wide_rows
+from widemargin.threads import Compiled
+
+loops = Compiled("widemargin.kernels.l1_loops")
 
 # A dense copy of a few sparse rows, for the gradient.
 DENSE_ROWS_BYTES = 1 << 24
@@ -17,21 +20,19 @@ DENSE_ROWS_BYTES = 1 << 24
 
 def scaled_l1_distances(X: Array, Z: Array, scale: float, out: Array) -> None:
     """Write scale·‖x_i − z_j‖₁ into `out`, for X dense or CSR."""
-    from widemargin.kernels import l1_loops
-
     if sparse.issparse(X):
         # The non-zeros only: ‖x − z‖₁ = ‖z‖₁ + Σ_{x_k ≠ 0} (|x_k − z_k| − |z_k|), in float64,
         # because ‖z‖₁ may be far larger than the distance.
         X, Z = cast(X, np.float64), np.asarray(Z, dtype=np.float64)
         indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
         norms = np.abs(Z).sum(axis=1)
-        l1_loops.sparse(X.data, indices, indptr, np.ascontiguousarray(Z.T), norms, scale, out)
+        loops.sparse(X.data, indices, indptr, np.ascontiguousarray(Z.T), norms, scale, out)
         return
     # Centred, so that float64 rows far from the origin may be summed in float32.
     centre = common_point(X, Z)
     rows = wide_rows(np.subtract, X, centre, out.dtype, spare=0)
     vectors = wide_rows(np.subtract, Z, centre, out.dtype, spare=0)
-    l1_loops.dense(rows, np.ascontiguousarray(vectors.T), out.dtype.type(scale), out)
+    loops.dense(rows, np.ascontiguousarray(vectors.T), out.dtype.type(scale), out)
 
 
 def l1_gradient(X: Array, Z: Array, weight: Array) -> Array:

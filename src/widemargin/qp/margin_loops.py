@@ -1,6 +1,6 @@
 """Scalar loops of the squared hinge, compiled by Numba when first used.
 
-Import this module through ``threads.compiled``.
+Import this module through ``threads.Compiled``.
 
 The dual: K may be wider than it is high: only its square part counts, so that a matrix which grows
 inside a larger array is as fast as one of its own (C-contiguous rows).

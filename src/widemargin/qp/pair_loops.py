@@ -1,6 +1,6 @@
 """Scalar loops of the papers' solvers, compiled by Numba when first used.
 
-Import this module through ``threads.compiled``. K may be wider than it is high: only its square
+Import this module through ``threads.Compiled``. K may be wider than it is high: only its square
 part counts, so that a matrix which grows inside a larger array is as fast as one of its own
 (C-contiguous rows).
 """

@@ -1,4 +1,4 @@
-"""Factors of matrices, in place and side by side."""
+"""Factors of matrices, in place and side by side, by SciPy's LAPACK."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from widemargin.threads import cholesky_in_place, solve_cholesky
+from widemargin.threads import check_lapack, cholesky_in_place, solve_cholesky
 
 
 def positive_definite(rng, n, dtype):
@@ -69,3 +69,37 @@ def test_arrays_that_lapack_would_misread_are_refused():
     for right in (np.ones(6), np.ones((5, 2))):
         with pytest.raises(ValueError, match="6 rows"):
             solve_cholesky(matrix, right)
+
+
+FACTORISE = "void (char *, int *, {0} *, int *, int *)"
+SOLVE = "void (char *, int *, int *, {0} *, int *, {0} *, int *, int *)"
+
+
+def test_the_lapack_that_is_installed_takes_what_we_pass():
+    for name in ("double", "float", "__pyx_t_5scipy_6linalg_13cython_lapack_d"):
+        check_lapack(FACTORISE.format(name), "ciaii")
+        check_lapack(SOLVE.format(name), "ciiaiaii")
+
+
+@pytest.mark.parametrize("integer", ["int64_t", "long", "npy_int64", "__pyx_t_int64"])
+def test_a_lapack_with_integers_of_64_bits_is_refused_with_the_remedy(integer):
+    for signature, arguments in ((FACTORISE, "ciaii"), (SOLVE, "ciiaiaii")):
+        wide = signature.format("double").replace("int *", f"{integer} *")
+        with pytest.raises(ImportError, match=r"32-bit.*install a SciPy") as caught:
+            check_lapack(wide, arguments)
+        assert integer in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "void (char *, int *, double *, int *)",
+        "void (char *, int *, double *, int *, int *, int *)",
+        "void (char *, int, double *, int *, int *)",
+        "void (char *, int *, double, int *, int *)",
+        "void (void)",
+    ],
+)
+def test_a_lapack_with_other_arguments_is_refused(signature):
+    with pytest.raises(ImportError, match="signature"):
+        check_lapack(signature, "ciaii")
