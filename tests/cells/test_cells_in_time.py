@@ -1,6 +1,6 @@
 """The time that a user allows, in cells, by a clock that moves when it is told to."""
 
-import contextlib
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -8,32 +8,23 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.reference import cells as reference
-from tests.reference.cell_data import (
-    as_if_rows_were_many,
-    board,
-    in_cells_of,
-    search_in_cells,
-    two_classes,
+from tests.reference.cell_data import MANY, board, in_cells_of, search_in_cells, two_classes
+from tests.reference.classifier_ways import sized
+from widemargin import loop
+from widemargin.balls import exact
+from widemargin.base import estimator
+from widemargin.cells import (
+    ExactSizes,
+    Partition,
+    cell_engine,
+    cell_machine,
+    held_out,
+    partition,
 )
-from widemargin import MarginClassifier, labelled, loop
-from widemargin.cells import Partition, partition, partition_by_kmeans
+from widemargin.cells.partition import partition_by_kmeans
 from widemargin.loop import Deadline
 from widemargin.rows import as_rows
-from widemargin.span import SpanFit
-from widemargin.svm import (
-    ball,
-    cell_classifier,
-    cell_machine,
-    engines,
-    folds_in_cells,
-    in_cells,
-    margin,
-)
-
-
-@pytest.fixture
-def quickly(monkeypatch):
-    as_if_rows_were_many(monkeypatch)
+from widemargin.span import SpanFit, span_engine
 
 
 class _Clock:
@@ -41,7 +32,7 @@ class _Clock:
 
     def __init__(self, monkeypatch):
         self.now = 100.0
-        for module in ("deadline", "loop", "cells.partition"):
+        for module in ("loop", "cells.partition"):
             monkeypatch.setattr(f"widemargin.{module}.perf_counter", lambda: self.now)
         self.patch = monkeypatch
 
@@ -72,14 +63,14 @@ def limits(monkeypatch):
         given.append(limits.deadline.left())
         return loop.run(solver, limits, *arguments)
 
-    for module in (ball, cell_classifier, engines, margin):
+    for module in (exact, cell_engine, span_engine):
         monkeypatch.setattr(module, "run", run)
     return given
 
 
 @pytest.mark.parametrize("engine", ["exact", "span", "cells"])
 def test_looking_for_equal_rows_counts(engine, clock, limits):
-    clock.costs(labelled, "distinct_rows", 4.0)
+    clock.costs(estimator, "distinct_rows", 4.0)
     in_cells_of(engine=engine, max_time=100.0).fit(*two_classes())
     assert limits == [96.0]
 
@@ -94,7 +85,7 @@ def test_the_partition_counts_and_leaves_time_for_machines(clock, limits):
     assigned = clock.costs(Partition, "nearest", 2.0)
     with pytest.warns(ConvergenceWarning, match=r"max_time=8 reached\)"):
         # Two steps are a quarter of the time; a cell takes a second, and four are left.
-        fitted = clock.costs(in_cells, "exact_machine", 1.0)
+        fitted = clock.costs(cell_engine, "exact_machine", 1.0)
         machine = in_cells_of(cells=40, max_time=8.0).fit(X, y)
     assert (len(steps), len(assigned), len(fitted)) == (2, 1, 4)
     assert limits == [4.0]
@@ -129,23 +120,21 @@ def test_there_are_no_more_cells_than_rows_can_be_assigned_to_in_time(clock):
     # A quarter of 100 s are 25, for 64 with all centres.
     assert found[108.0].n_cells == pytest.approx(200 * 25 / 64, rel=0.3)
     assert found[1e-3].n_cells == 16
-    unlimited = partition_by_kmeans(rows, 20, 1)
+    unlimited = partition_by_kmeans(rows, 20, 1, Deadline())
     assert_array_equal(found[1e6].centers, unlimited.centers)
 
 
 @pytest.mark.parametrize("slow", ["cells", "span"])
-def test_where_there_is_no_time_to_choose_it_is_a_span(slow, quickly, clock, limits):
+def test_where_there_is_no_time_to_choose_it_is_a_span(slow, clock, limits):
     X, y = board(2400)
     if slow == "cells":
-        calls = clock.costs(in_cells, "exact_machine", 3.0)
+        calls = clock.costs(cell_engine, "exact_machine", 3.0)
     else:
         calls = clock.costs(SpanFit, "step", 3.0)
-    with (
-        pytest.warns(ConvergenceWarning, match="max_time=20 reached")
-        if slow == "span"
-        else (contextlib.nullcontext())
-    ):
-        machine = MarginClassifier(gamma=60.0, random_state=0, n_jobs=1, max_time=20.0).fit(X, y)
+    machine = sized(**MANY)(gamma=60.0, random_state=0, n_jobs=1, max_time=20.0)
+    warning = pytest.warns(ConvergenceWarning, match="max_time=20 reached")
+    with warning if slow == "span" else nullcontext():
+        machine.fit(X, y)
     assert machine.engine_ == "span"
     assert machine.certificate_.stopped.endswith("(engine: no time to compare it with cells)")
     # The trial has a quarter of the time, and the fit what is left.
@@ -156,29 +145,28 @@ def test_where_there_is_no_time_to_choose_it_is_a_span(slow, quickly, clock, lim
     assert set(machine.predict(X)) <= {0, 1}
 
 
-def test_where_there_is_no_time_to_try_sizes_it_is_the_smallest(quickly, clock, limits):
-    clock.costs(in_cells, "exact_machine", 1.0)
+def test_where_there_is_no_time_to_try_sizes_it_is_the_smallest(clock, limits):
+    clock.costs(cell_engine, "exact_machine", 1.0)
     with pytest.warns(ConvergenceWarning, match=r"max_time=16 reached \(engine: no time to try"):
-        machine = in_cells_of(cells="auto", max_time=16.0).fit(*two_classes(2400))
+        machine = in_cells_of(sized(**MANY), cells="auto", max_time=16.0)
+        machine.fit(*two_classes(2400))
     assert limits == [4.0, 12.0]
     assert len(machine.cell_centers_) == pytest.approx(2400 / 60, rel=0.5)
     assert np.count_nonzero(np.diff(machine.cell_offsets_)) <= 12
 
 
-def test_the_machine_of_a_cell_that_is_not_exact_has_what_is_left(clock, monkeypatch):
+def test_the_machine_of_a_cell_that_is_not_exact_has_what_is_left(clock):
     X, y = two_classes(600)
-    monkeypatch.setattr(in_cells, "MATRIX_ROWS", 10)
-    monkeypatch.setattr(engines, "_EXACT_ROWS", 10)
-    monkeypatch.setattr(engines, "_MOST_EXACT_ROWS", 10)
+    kind = sized(matrix_rows=10, exact_sizes=ExactSizes(always=10, most=10))
     steps = clock.costs(SpanFit, "step", 1.0)
     with pytest.warns(ConvergenceWarning, match=r"max_time=5 reached"):
-        machine = in_cells_of(cells=[[0.0, 0.0], [1.0, 0.0]], max_time=5.0, tol=1e-9).fit(X, y)
+        machine = in_cells_of(kind, cells=[[0, 0], [1, 0]], max_time=5.0, tol=1e-9).fit(X, y)
     assert len(steps) == 5
     assert machine.certificate_.gap > 0
     assert machine.score(X, y) > 0.4
     steps.clear()
     with pytest.warns(ConvergenceWarning, match=r"max_time=3 reached, 1 cells"):
-        in_cells_of(cells=[[0.0, 0.0]], max_time=3.0, tol=1e-9).fit(X, y)
+        in_cells_of(kind, cells=[[0.0, 0.0]], max_time=3.0, tol=1e-9).fit(X, y)
     assert len(steps) == 3
 
 
@@ -196,11 +184,15 @@ def test_many_classes_in_a_cell_stop_in_between(clock):
 def test_the_partition_counts_in_a_search_too(clock, limits):
     X, y = board(1200)
     moves = clock.costs(partition, "_moved", 1.0)
-    cells = clock.costs(folds_in_cells, "_cell_values", 1.0)
-    fits = clock.costs(in_cells, "exact_machine", 1.0)
+    cells = clock.costs(held_out, "_cell_values", 1.0)
+    fits = clock.costs(cell_engine, "exact_machine", 1.0)
     search = search_in_cells([1.0, 10.0], [5.0, 60.0], cells=40, max_time=60.0)
-    with pytest.warns(ConvergenceWarning, match="max_time=20 reached"):
+    with pytest.warns(ConvergenceWarning) as warned:
         search.fit(X, y)
+    said = [str(warning.message) for warning in warned]
+    assert len(said) == 2
+    assert "cut short (max_time=60 reached): 0 of 4 pairs" in said[0]
+    assert "max_time=20 reached" in said[1]
     # A third of the time for each width, with the cells of the first, and for the final fit.
     first = [points.kernel.gamma == 5.0 for points, *_ in cells]
     assert 15 <= sum(first) < 20

@@ -21,12 +21,12 @@ from tests.reference.cell_data import (
     three_classes,
     two_classes,
 )
+from tests.reference.classifier_ways import sized
 from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
 from widemargin import MarginClassifierCV
-from widemargin.cells import Partition
+from widemargin.cells import ExactSizes, Partition, cell_engine
 from widemargin.rows import as_rows
 from widemargin.span import SpanFit
-from widemargin.svm import engines, in_cells
 
 every_data = pytest.mark.parametrize("data", DATA)
 
@@ -41,19 +41,18 @@ def _columns(decision):
 @every_data
 @pytest.mark.parametrize("engine", ["exact", "span"])
 @pytest.mark.parametrize("cells", [10_000, [[3.0, 4.0]]], ids=["by size", "given"])
-def test_one_cell_is_no_cells(data, engine, cells, monkeypatch):
-    if engine == "span":
-        # As if there were many rows.
-        monkeypatch.setattr(engines, "_EXACT_ROWS", 10)
-        monkeypatch.setattr(engines, "_EXACT_WORK", 0.0)
+def test_one_cell_is_no_cells(data, engine, cells):
+    # As if there were many rows, for a span.
+    kind = sized(exact_sizes=ExactSizes(always=10 if engine == "span" else 600, work=0.0))
     X, y = DATA[data](600)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, size=600)
     whole = in_cells_of(engine=engine).fit(X, y, weight)
-    cut = in_cells_of(cells=cells).fit(X, y, weight)
+    cut = in_cells_of(kind, cells=cells).fit(X, y, weight)
     assert (whole.engine_, cut.engine_) == (engine, "cells")
     assert_allclose(cut.decision_function(X), whole.decision_function(X), rtol=0, atol=1e-10)
-    assert_array_equal(cut.support_, whole.support_)
-    assert_allclose(cut.dual_coef_, whole.dual_coef_, atol=1e-10)
+    order = np.argsort(cut.support_)
+    assert_array_equal(cut.support_[order], whole.support_)
+    assert_allclose(cut.dual_coef_[:, order], whole.dual_coef_, atol=1e-10)
     assert_allclose(cut.intercept_, whole.intercept_[None], atol=1e-10)
     for name in ("primal", "dual", "gap", "full_dual", "n_kernel", "n_vectors"):
         mine, theirs = (getattr(m.certificate_, name) for m in (cut, whole))
@@ -471,7 +470,7 @@ def test_an_interrupt_leaves_the_cells_that_were_done(n_jobs, monkeypatch):
     whole = in_cells_of(cells=15, overlap=0.0).fit(X, y)
     n_cells = len(whole.cell_centers_)
     assert n_cells > 64
-    fitted, exact = [], in_cells.exact_machine
+    fitted, exact = [], cell_engine.exact_machine
 
     def interrupted(*arguments):
         fitted.append(None)
@@ -479,12 +478,14 @@ def test_an_interrupt_leaves_the_cells_that_were_done(n_jobs, monkeypatch):
             raise KeyboardInterrupt
         return exact(*arguments)
 
-    monkeypatch.setattr(in_cells, "exact_machine", interrupted)
+    monkeypatch.setattr(cell_engine, "exact_machine", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         machine = in_cells_of(cells=15, overlap=0.0, n_jobs=n_jobs).fit(X, y)
     assert 70 <= len(fitted) <= 75
     sizes = np.bincount(own_cell(X, whole.cell_centers_))
-    done = sorted(range(n_cells), key=lambda c: (-sizes[c], c))[:64]
+    # All before the one that was interrupted; another thread may have been a little behind.
+    done = sorted(range(n_cells), key=lambda c: (-sizes[c], c))[: 69 if n_jobs == 1 else 64]
+    late = sorted(range(n_cells), key=lambda c: (-sizes[c], c))[70:]
     for cell in range(n_cells):
         parts = [
             (m.intercept_[cell], m.dual_coef_[:, m.cell_offsets_[cell] : m.cell_offsets_[cell + 1]])
@@ -493,7 +494,7 @@ def test_an_interrupt_leaves_the_cells_that_were_done(n_jobs, monkeypatch):
         if cell in done:
             assert_array_equal(parts[0][0], parts[1][0])
             assert_array_equal(parts[0][1], parts[1][1])
-        else:
+        elif cell in late:
             assert parts[0][1].size == 0
     assert machine.score(X, y) > 0.8
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
@@ -23,10 +24,15 @@ from tests.reference.cell_data import (
     two_classes,
     two_halves,
 )
+from tests.reference.classifier_ways import sized
+from tests.reference.problems import problem_of
+from tests.reference.searches import FINELY
 from widemargin import MarginClassifier
-from widemargin.svm import folds_in_cells, grid, in_cells
+from widemargin.cells import CellOptions, cut, held_out
+from widemargin.cells.held_out import HeldOutOptions, batches, held_out_values
+from widemargin.loop import Deadline
 from widemargin.problem import Folds
-from widemargin.cells.held_out import CellChoices
+from widemargin.svm.margin_classifier import CellParameters
 
 every_data = pytest.mark.parametrize("data", DATA)
 
@@ -44,13 +50,12 @@ class _Recorder:
 
 @every_data
 @pytest.mark.parametrize("weighted", [False, True])
-def test_scores_of_a_search_are_those_of_fits_to_the_other_rows(data, weighted, monkeypatch):
-    monkeypatch.setattr("widemargin.svm.search._CELLS_TOL", 1e-11)
+def test_scores_of_a_search_are_those_of_fits_to_the_other_rows(data, weighted):
     X, y = DATA[data]()
     weight = np.random.default_rng(0).uniform(0.2, 3.0, size=len(y)) if weighted else np.ones(300)
     recorder = _Recorder()
-    search = search_in_cells(overlap=0.0, scoring=recorder).fit(X, y, weight)
-    plain = search_in_cells(overlap=0.0).fit(X, y, weight)
+    search = search_in_cells(overlap=0.0, scoring=recorder, tol=1e-12).fit(X, y, weight)
+    plain = search_in_cells(overlap=0.0, **FINELY).fit(X, y, weight)
     seen = iter(recorder.seen)
     splits = list(search.cv.split(X, y))
     scores = np.empty((2, 3, 3))
@@ -69,7 +74,8 @@ def test_scores_of_a_search_are_those_of_fits_to_the_other_rows(data, weighted, 
     best = plain.cv_results_["mean_test_score"].argmax()
     assert plain.best_params_ == plain.cv_results_["params"][best]
     assert plain.best_score_ >= flat.mean(axis=1).max() - 0.01
-    final = in_cells_of(cells=CENTERS, overlap=0.0, **plain.best_params_).fit(X, y, weight)
+    final = in_cells_of(cells=CENTERS, overlap=0.0, **FINELY, **plain.best_params_)
+    final.fit(X, y, weight)
     assert_array_equal(plain.decision_function(X), final.decision_function(X))
     assert plain.certificate_.scope == "cells"
 
@@ -88,14 +94,7 @@ def test_a_search_in_cells_by_size_finds_a_good_pair():
                 assert_array_equal(other.cv_results_[name], values)
 
 
-def test_every_cell_gets_the_pair_that_is_best_for_it(monkeypatch):
-    pairs, best = [], CellChoices.best
-
-    def noting(self, *scores):
-        pairs.extend(zip(*best(self, *scores), strict=True))
-        return best(self, *scores)
-
-    monkeypatch.setattr(CellChoices, "best", noting)
+def test_every_cell_gets_the_pair_that_is_best_for_it():
     X, y = two_halves()
     grid = {"Cs": [0.1, 10.0], "gammas": [0.2, 30.0]}
     search = search_in_cells(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-10).fit(X, y)
@@ -103,6 +102,7 @@ def test_every_cell_gets_the_pair_that_is_best_for_it(monkeypatch):
     assert_array_equal(machine.cell_gamma_, [30.0, 0.2])
     decision = search.decision_function(X)
     splits = list(search.cv.split(X, y))
+    pairs = zip(machine.cell_gamma_, machine.cell_C_, strict=True)
     for side, pair in zip((X[:, 0] < 0, X[:, 0] > 0), pairs, strict=True):
         hand = MarginClassifier(engine="exact", tol=1e-10, gamma=pair[0], C=pair[1])
         hand.fit(X[side], y[side])
@@ -128,31 +128,23 @@ def test_every_cell_gets_the_pair_that_is_best_for_it(monkeypatch):
     assert not hasattr(again, "cell_gamma_")
 
 
-def test_a_pair_of_its_own_also_where_a_cell_is_not_exact(monkeypatch):
+def test_a_pair_of_its_own_also_where_a_cell_is_not_exact():
     X, y = two_halves()
-    grid = {"Cs": [0.1, 10.0], "gammas": [0.2, 30.0]}
-    exact = search_in_cells(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-8).fit(X, y)
-    # After the search, that cells are too large for a matrix.
-    best = CellChoices.best
-
-    def large_from_now_on(self, *scores):
-        monkeypatch.setattr(in_cells, "MATRIX_ROWS", 10)
-        return best(self, *scores)
-
-    monkeypatch.setattr(CellChoices, "best", large_from_now_on)
-    search = search_in_cells(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-8).fit(X, y)
-    assert_array_equal(search.best_estimator_.cell_gamma_, [30.0, 0.2])
-    assert len(search.best_estimator_.cell_C_) == 2
-    assert_allclose(search.decision_function(X), exact.decision_function(X), atol=1e-3)
-    assert search.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-6)
+    pairs = CellParameters(HALVES, np.array([30.0, 0.2]), np.array([0.1, 10.0]))
+    parameters = {"cells": pairs, "overlap": 0.0, "tol": 1e-8}
+    exact = in_cells_of(**parameters).fit(X, y)
+    large = in_cells_of(sized(matrix_rows=10), **parameters).fit(X, y)
+    assert_array_equal(large.cell_gamma_, [30.0, 0.2])
+    assert_array_equal(large.cell_C_, [0.1, 10.0])
+    assert_allclose(large.decision_function(X), exact.decision_function(X), atol=1e-3)
+    assert large.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-6)
 
 
-def test_a_pair_of_its_own_also_in_the_span_of_fewer_vectors(monkeypatch):
+def test_a_pair_of_its_own_also_in_the_span_of_fewer_vectors():
     gammas, Cs = np.array([5.0, 0.2]), np.array([50.0, 0.1])
-    monkeypatch.setattr(CellChoices, "best", lambda self, *_: (gammas, Cs))
     X, y = two_halves()
-    search = search_in_cells([1.0], [1.0], cells=HALVES, per_cell=True, overlap=0.0, max_vectors=60)
-    machine = search.fit(X, y).best_estimator_
+    machine = in_cells_of(cells=CellParameters(HALVES, gammas, Cs), overlap=0.0, max_vectors=60)
+    machine.fit(X, y)
     assert len(machine.support_vectors_) <= 60
     total = 0.0
     for cell, side in enumerate((X[:, 0] < 0, X[:, 0] > 0)):
@@ -194,11 +186,14 @@ def test_searches_can_be_kept_and_copied():
     assert_array_equal(sparse_search.best_estimator_.cell_gamma_, [30.0, 0.2])
 
 
-def test_a_search_says_which_cells_are_too_large_for_it(monkeypatch):
+def test_a_search_says_which_cells_are_too_large_for_it():
     X, y = two_classes()
-    monkeypatch.setattr(folds_in_cells, "MATRIX_ROWS", 50)
+    folds = Folds(list(StratifiedKFold(3).split(X, y)), np.ones(len(y)))
+    problem = problem_of(X, y, folds=folds)
+    members = cut(problem, CellOptions(cells=CENTERS))
+    options = HeldOutOptions(1e-3, 10**9, 1, Deadline(), matrix_rows=50)
     with pytest.raises(ValueError, match=r"A cell has .* rows.*cells of at most 50 rows"):
-        search_in_cells().fit(X, y)
+        held_out_values(problem, members, np.ones(1), folds, [0, 1, 2], options)
 
 
 # Whether the time is enough for the final fit is not sure.
@@ -206,14 +201,15 @@ def test_a_search_says_which_cells_are_too_large_for_it(monkeypatch):
 @pytest.mark.parametrize("per_cell", [False, True])
 def test_a_search_without_time_is_a_valid_model(per_cell, monkeypatch):
     X, y = three_classes(600)
-    asked, scores = [], folds_in_cells._cell_values
+    asked, scores = [], held_out._cell_values
 
     def noting(points, members, *arguments):
         asked.append(len(members))
         return scores(points, members, *arguments)
 
-    monkeypatch.setattr(folds_in_cells, "_cell_values", noting)
-    search = search_in_cells(cells=8, max_time=1e-6, per_cell=per_cell).fit(X, y)
+    monkeypatch.setattr(held_out, "_cell_values", noting)
+    with pytest.warns(ConvergenceWarning, match=r"cut short \(max_time=1e-06 reached\)"):
+        search = search_in_cells(cells=8, max_time=1e-6, per_cell=per_cell).fit(X, y)
     assert 2 <= len(asked) < len(search.best_estimator_.cell_centers_)
     assert search.best_params_ in search.cv_results_["params"]
     assert set(search.predict(X)) <= {0, 1, 2}
@@ -279,18 +275,18 @@ def test_batches_are_of_folds_first(memory, expected):
     X, y = three_classes(300)
     splits = list(StratifiedKFold(3).split(X, y))
     folds = Folds(splits, np.ones(300))
-    points = MarginClassifier()._points(X, y, None, 1, folds.kind)
-    assert list(folds_in_cells.batches(points, 5, folds, memory)) == expected
+    problem = problem_of(X, y, folds=folds)
+    assert list(batches(problem, 5, folds, memory)) == expected
 
 
 def test_large_cells_are_searched_one_at_a_time_where_memory_is_little(monkeypatch):
-    asked, ordered_map = [], folds_in_cells.ordered_map
+    asked, ordered_map = [], held_out.ordered_map
 
     def noting(function, items, threads):
         asked.append(threads)
         return ordered_map(function, items, threads)
 
-    monkeypatch.setattr(folds_in_cells, "ordered_map", noting)
+    monkeypatch.setattr(held_out, "ordered_map", noting)
     X, y = two_classes(300)
     for memory in ("1GB", "1MB"):
         search_in_cells([1.0], [0.5], cells=HALVES, overlap=0.0, memory=memory, n_jobs=4).fit(X, y)
@@ -307,11 +303,12 @@ def _rare(n=500):
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "roc_auc"])
-def test_every_cell_gets_the_pair_that_its_score_likes_best(scoring, monkeypatch):
-    monkeypatch.setattr(grid, "_CELLS_TOL", 1e-9)
+def test_every_cell_gets_the_pair_that_its_score_likes_best(scoring):
     X, y = _rare()
     Cs, gammas = [0.01, 10.0], [0.1, 30.0]
-    search = search_in_cells(Cs, gammas, cells=HALVES, per_cell=True, overlap=0.0, scoring=scoring)
+    search = search_in_cells(
+        Cs, gammas, cells=HALVES, per_cell=True, overlap=0.0, scoring=scoring, **FINELY
+    )
     machine = search.fit(X, y).best_estimator_
     score, splits = get_scorer(scoring), list(search.cv.split(X, y))
     for cell, side in enumerate((X[:, 0] < 0, X[:, 0] > 0)):

@@ -42,10 +42,10 @@ def two_halves(n=600):
 DATA = {"two classes": two_classes, "three classes": three_classes}
 
 
-def in_cells_of(**parameters):
+def in_cells_of(kind=MarginClassifier, **parameters):
     """A classifier in cells, by default of 40 rows."""
     defaults = {"engine": "cells", "cells": 40, "gamma": 2.0, "random_state": 0, "n_jobs": 1}
-    return MarginClassifier(**defaults | parameters)
+    return kind(**defaults | parameters)
 
 
 def own_cell(X, centers):

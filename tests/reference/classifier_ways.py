@@ -23,12 +23,18 @@ from widemargin import (
 from widemargin.span import SpanSizes
 
 
-class SinglePrecision(MarginClassifier):
-    """Spans whose kernel values are float32, as they are on large data."""
+def sized(**sizes):
+    """Return a kind of `MarginClassifier` whose engines have other sizes than usual."""
 
-    def _options(self, resources):
-        return replace(super()._options(resources), span_sizes=SpanSizes(few_values=0))
+    class Sized(MarginClassifier):
+        def _options(self, resources):
+            return replace(super()._options(resources), **sizes)
 
+    return Sized
+
+
+# Spans whose kernel values are float32, as they are on large data.
+SinglePrecision = sized(span_sizes=SpanSizes(few_values=0))
 
 
 BALLS = {"core": CoreVectorClassifier(), "ball": BallVectorClassifier()}

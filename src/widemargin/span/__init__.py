@@ -3,12 +3,12 @@
 ``landmarks`` chooses the vectors, ``basis`` is their span, ``values`` the kernel values of all rows
 with them. ``levels`` goes from few rows and vectors to many, ``descent`` takes the steps, with
 Newton matrices of ``curvature`` and losses, bounds and line searches over scores in ``losses``.
-``fit_span`` is the engine.
+``span_engine`` is the engine.
 """
 
 from widemargin.span.basis import Basis, Vectors
 from widemargin.span.descent import SpanState
-from widemargin.span.fit_span import SpanOptions, fit_span, solve_in_span, span_solver
+from widemargin.span.span_engine import SpanOptions, fit_span, solve_in_span, span_solver
 from widemargin.span.landmarks import (
     STRATEGIES,
     CoreVectors,
