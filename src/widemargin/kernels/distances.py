@@ -17,7 +17,7 @@ so that norms, scale and offset cost no pass over the block. Its rounding error 
 ε·s(‖x‖² + ‖z‖²), which for data far from the origin ruins float32: rows and vectors are first
 centred by a common point. Sparse rows cannot be centred, and are multiplied in float64 instead.
 Where that is not enough (a kernel far narrower than the data is wide), pairs that lie close
-together are measured again, by the sum of their squared differences.
+together are measured again, by the sum of the squared differences of the rows themselves.
 """
 
 from __future__ import annotations
@@ -50,10 +50,15 @@ from widemargin.kernels.l1 import l1_gradient, scaled_l1_distances
 
 # The sparse 1-norm loop is no slower an entry than the dense one, so it wins up to here.
 L1_DENSE_SHARE = 0.5
-# Rounding of γ‖x − z‖² from which near pairs are measured again.
-NOTICEABLE = 1e-3
+# Rounding of γ‖x − z‖² from which near pairs are measured again, by the type of the values. In
+# float32 less would be worth little, and would make many pairs near.
+NOTICEABLE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-9}
 # γ‖x − z‖² beyond which exp(−γ‖x − z‖²) is nothing beside 1.
 VANISHES = 100.0
+# ‖x − z‖² / ‖x‖² up to which pairs are measured again for the distance itself: the root turns a
+# rounding error of 1e-7 in the square, harmless elsewhere, into one of 3e-4. With these the error
+# of ‖x − z‖ is below 1e-5 (float32) and 1e-12 (float64) of the norm.
+NEAR = {np.dtype(np.float32): 3e-4, np.dtype(np.float64): 3e-8}
 
 
 class _Radial(Kernel):
@@ -72,10 +77,8 @@ class _SquaredDistance(_Radial, ProductKernel):
     """A function of s‖x − z‖² + t."""
 
     def rounding(self, spread: float, dtype: DTypeLike) -> float:
-        scale, unit = abs(self._line[0]), float(np.finfo(dtype).eps) / 2
-        error = unit * (1.0 + 2.0 * scale * spread)
-        # Beyond it near pairs are measured, and rounding of their coordinates is what is left.
-        return error if error <= NOTICEABLE else unit * (1.0 + 40.0 * math.sqrt(scale * spread))
+        unit = float(np.finfo(dtype).eps) / 2
+        return unit + min(2.0 * unit * abs(self._line[0]) * spread, NOTICEABLE[np.dtype(dtype)])
 
     @property
     @abstractmethod
@@ -108,18 +111,19 @@ class _SquaredDistance(_Radial, ProductKernel):
         right[:, :features] *= -2.0 * scale
         return left, right
 
-    def _measure_again(self, values: Array, left: Array, right: Array, reach: float) -> None:
-        """Measure pairs with |s|‖x − z‖² ≤ reach again where rounding shows in s‖x − z‖² + t.
+    def _near(self, error: Array, noticeable: float) -> Array:
+        """Return the |s|‖x − z‖² below which its rounding `error` shows in k, for each row."""
+        return np.full(len(error), VANISHES)
 
-        One bound for each row is enough, for near pairs have nearly the same norms.
-        """
+    def _correct(self, product: Array, left: Array, X: Array, Z: Array) -> None:
+        # One bound for each row is enough, for near pairs have nearly the same norms.
         scale, offset = self._line
-        norms = _norms(left)
-        unit = float(np.finfo(right.dtype).eps)
-        shows = unit * abs(scale) * norms > NOTICEABLE
-        if shows.any():
-            bound = np.where(shows, reach + 4.0 * unit * abs(scale) * norms, -1.0)
-            _measure_near_pairs(values, left, right, bound, scale, offset)
+        noticeable = NOTICEABLE[product.dtype]
+        error = float(np.finfo(left.dtype).eps) * abs(scale) * _norms(left)
+        rows = np.flatnonzero(error > noticeable)
+        if len(rows):
+            bound = self._near(error[rows], noticeable) + 4.0 * error[rows]
+            _measure_near_pairs(product, X, Z, rows, bound, scale, offset)
 
     def gradient(self, X: Array, Z: Array, weight: Array) -> Array:
         X = cast(dense_if_cheap(X), np.float64)
@@ -160,8 +164,7 @@ class RBF(_SquaredDistance):
     def _line(self) -> tuple[float, float]:
         return -self.gamma, 0.0
 
-    def _finish(self, values: Array, left: Array, right: Array) -> None:
-        self._measure_again(values, left, right, VANISHES)
+    def _finish(self, values: Array) -> None:
         np.clip(values, -math.inf, 0.0, out=values)
         np.exp(values, out=values)
 
@@ -197,8 +200,11 @@ class InverseSquaredDistance(_SquaredDistance):
     def _line(self) -> tuple[float, float]:
         return self.gamma, 1.0
 
-    def _finish(self, values: Array, left: Array, right: Array) -> None:
-        self._measure_again(values, left, right, VANISHES)
+    def _near(self, error: Array, noticeable: float) -> Array:
+        # An error of 1/k is k² times that in k.
+        return np.sqrt(error / noticeable)
+
+    def _finish(self, values: Array) -> None:
         np.clip(values, 1.0, math.inf, out=values)
         np.reciprocal(values, out=values)
 
@@ -232,16 +238,19 @@ class InverseDistance(_SquaredDistance):
 
     @property
     def _line(self) -> tuple[float, float]:
-        # Unscaled, so that z is −½ of the right operand exactly: `_measure_near_pairs` takes it
-        # from there.
         return 1.0, 0.0
 
-    def _finish(self, values: Array, left: Array, right: Array) -> None:
-        # The root turns a rounding error of 1e-7 in the square, harmless elsewhere, into one of
-        # 3e-4 in the distance. With these the error of ‖x − z‖ beyond the bound is below 1e-5
-        # (float32) and 1e-12 (float64) of the norm.
-        share = 3e-4 if values.dtype == np.float32 else 3e-8
-        _measure_near_pairs(values, left, right, share * _norms(left), 1.0, 0.0)
+    def rounding(self, spread: float, dtype: DTypeLike) -> float:  # noqa: D102
+        # At the least distance that is not measured again, an error of u‖x‖² in the square is one
+        # of u‖x‖/2√share in the distance; however wide the rows, k falls with it.
+        share, unit = NEAR[np.dtype(dtype)], float(np.finfo(dtype).eps) / 2
+        return unit * (1.0 + min(0.5 * math.sqrt(self.gamma * spread / share), 0.125 / share))
+
+    def _correct(self, product: Array, left: Array, X: Array, Z: Array) -> None:
+        bound = NEAR[product.dtype] * _norms(left)
+        _measure_near_pairs(product, X, Z, np.arange(len(bound)), bound, 1.0, 0.0)
+
+    def _finish(self, values: Array) -> None:
         np.clip(values, 0.0, math.inf, out=values)
         np.sqrt(values, out=values)
         values *= math.sqrt(self.gamma)
@@ -263,23 +272,27 @@ def _norms(left: Array) -> Array:
 
 
 def _measure_near_pairs(
-    values: Array, left: Array, right: Array, bound: Array, scale: float, offset: float
+    values: Array, X: Array, Z: Array, rows: Array, bound: Array, scale: float, offset: float
 ) -> None:
-    """Replace s‖x − z‖² + t by sums of squared differences where |s|‖x − z‖² ≤ bound of the row."""
-    features = right.shape[1] - 2
+    """Replace s‖x − z‖² + t by sums of squared differences where |s|‖x − z‖² ≤ bound.
+
+    Only some rows are looked at, and each has a bound of its own.
+    """
     sign = math.copysign(1.0, scale)
+    some = values if len(rows) == len(values) else values[rows]
     # The least square of a row that may be near; a row's minimum is ten times cheaper than a list
     # of pairs, and few rows have such a pair.
-    least = values.min(axis=1) if sign > 0 else -values.max(axis=1)
-    rows = np.flatnonzero(least - sign * offset <= bound)
-    among, column = np.nonzero(sign * (values[rows] - offset) <= bound[rows][:, None])
-    row = rows[among]
-    itemsize = 8
-    for pairs in row_slices(len(row), features * itemsize):
+    least = sign * (some.min(axis=1) if sign > 0 else some.max(axis=1)) - sign * offset
+    near_rows = np.flatnonzero(least <= bound)
+    among, column = np.nonzero(sign * (some[near_rows] - offset) <= bound[near_rows][:, None])
+    row = rows[near_rows[among]]
+    for pairs in row_slices(len(row), X.shape[1] * 8):
         near, vector = row[pairs], column[pairs]
-        x = left[near].toarray() if sparse.issparse(left) else left[near]
-        difference = x[:, :features] + right[vector][:, :features] / (2.0 * scale)
-        values[near, vector] = scale * (difference * difference).sum(axis=1) + offset
+        x = X[near].toarray() if sparse.issparse(X) else X[near]
+        # Nearby numbers of one type have an exact difference.
+        difference = np.subtract(x, Z[vector], dtype=np.float64)
+        squares = np.einsum("ij,ij->i", difference, difference)
+        values[near, vector] = scale * squares + offset
 
 
 @dataclass(frozen=True)

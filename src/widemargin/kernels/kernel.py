@@ -149,16 +149,21 @@ class ProductKernel(Kernel):
     def _operands(self, X: Array, Z: Array, dtype: DTypeLike) -> tuple[Array, Array]:
         """Return A of the rows (CSR if they are) and B of the vectors; k is a function of A Bᵀ."""
 
+    def _correct(self, product: Array, left: Array, X: Array, Z: Array) -> None:
+        """Compute anew, in place, what rounding has spoilt in A Bᵀ of rows and vectors."""
+
     @abstractmethod
-    def _finish(self, values: Array, left: Array, right: Array) -> None:
+    def _finish(self, values: Array) -> None:
         """Turn A Bᵀ into kernel values, in place."""
 
     def block(self, X: Array, Z: Array, out: Array | None = None) -> Array:  # noqa: D102
         out = room_for(X, Z, out)
-        left, right = self._operands(dense_if_cheap(X), Z, out.dtype)
+        X = dense_if_cheap(X)
+        left, right = self._operands(X, Z, out.dtype)
         if not sparse.issparse(left):
             np.matmul(left, right.T, out=out)
-            self._finish(out, left, right)
+            self._correct(out, left, X, Z)
+            self._finish(out)
             return out
         columns = np.ascontiguousarray(right.T)
         for rows in row_slices(X.shape[0], columns.shape[1] * columns.itemsize, SLICE_BYTES):
@@ -167,7 +172,8 @@ class ProductKernel(Kernel):
             loops.multiply(part.indptr, part.indices, part.data, columns, product)
             # Rounded to the type of the result only here, after what may cancel has cancelled.
             out[rows] = product
-            self._finish(out[rows], part, right)
+            self._correct(out[rows], part, X[rows], Z)
+            self._finish(out[rows])
         return out
 
     def _block64(self, X: Array, Z: Array) -> Array:
@@ -201,9 +207,10 @@ def check_parameter(kernel: Kernel, name: str, *, least: float | None = None) ->
 
 def check_finite(kernel: Kernel, values: NDArray[Any]) -> None:
     """Raise if a kernel's values, or sums of them, overflow."""
-    # The sum of finite values may overflow too, but it is quick to look at first.
-    if np.isfinite(values.sum()) or np.isfinite(values).all():
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The sum of finite values may overflow too, but it is quick to look at first.
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
     raise ValueError(
         f"kernel={kernel.name!r} gives infinite or undefined values on this data: scale X (for "
         "example with StandardScaler) or use smaller kernel parameters."

@@ -7,6 +7,7 @@ Nothing here makes an n × m × d temporary.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from widemargin.kernels.kernel import Array, cast, common_point, row_slices, wide_rows
@@ -14,6 +15,8 @@ from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.kernels.l1_loops")
 
+# Rounding of γ‖x − z‖₁ from which float64 rows are not turned into float32.
+NOTICEABLE = 1e-5
 # A dense copy of a few sparse rows, for the gradient.
 DENSE_ROWS_BYTES = 1 << 24
 
@@ -28,11 +31,22 @@ def scaled_l1_distances(X: Array, Z: Array, scale: float, out: Array) -> None:
         norms = np.abs(Z).sum(axis=1)
         loops.sparse(X.data, indices, indptr, np.ascontiguousarray(Z.T), norms, scale, out)
         return
+    rows, vectors = _alike(X, Z, scale, out.dtype)
+    loops.dense(rows, np.ascontiguousarray(vectors.T), rows.dtype.type(scale), out)
+
+
+def _alike(X: Array, Z: Array, scale: float, dtype: DTypeLike) -> tuple[Array, Array]:
+    """Return dense rows and vectors in one type, float32 for float32 values where that will do."""
+    widest = np.result_type(X, Z, dtype)
+    if widest == dtype:
+        return np.ascontiguousarray(X, dtype=dtype), cast(Z, dtype)
     # Centred, so that float64 rows far from the origin may be summed in float32.
     centre = common_point(X, Z)
-    rows = wide_rows(np.subtract, X, centre, out.dtype, spare=0)
-    vectors = wide_rows(np.subtract, Z, centre, out.dtype, spare=0)
-    loops.dense(rows, np.ascontiguousarray(vectors.T), out.dtype.type(scale), out)
+    rows = wide_rows(np.subtract, X, centre, dtype, spare=0)
+    widths = np.abs(rows).sum(axis=1, dtype=np.float64)
+    if abs(scale) * float(widths.max(initial=0.0)) * float(np.finfo(dtype).eps) <= NOTICEABLE:
+        return rows, wide_rows(np.subtract, Z, centre, dtype, spare=0)
+    return np.ascontiguousarray(X, dtype=widest), cast(Z, widest)
 
 
 def l1_gradient(X: Array, Z: Array, weight: Array) -> Array:

@@ -71,7 +71,7 @@ class _Plain(ProductKernel):
             values += coef0
         return values
 
-    def _finish(self, values: Array, left: Array, right: Array) -> None:
+    def _finish(self, values: Array) -> None:
         self._function(self._argument(values))
 
     def diagonal(self, X: Array, index: Array | None = None) -> Array:
@@ -227,7 +227,7 @@ class _Normalised(ProductKernel):
     def _operands(self, X: Array, Z: Array, dtype: DTypeLike) -> tuple[Array, Array]:
         return self._unit(X, dtype), self._unit(Z, dtype)
 
-    def _finish(self, values: Array, left: Array, right: Array) -> None:
+    def _finish(self, values: Array) -> None:
         _raise_to(values, self._parameters[2])
 
     def diagonal(self, X: Array, index: Array | None = None) -> Array:
