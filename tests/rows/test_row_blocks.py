@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -14,9 +16,9 @@ from widemargin.rows import (
     CSRRows,
     as_rows,
     distinct_rows,
+    rows_per_block,
     weighted_moments,
 )
-from widemargin.rows import rows_per_block
 
 DTYPES = ["int8", "uint8", "int16", "int32", "int64", "float32", "float64", "bool"]
 KINDS = ["C", "F", "strided", "memmap", "read-only", "csr32", "csr64", "csr_matrix"]
@@ -115,6 +117,67 @@ def test_a_block_is_never_larger_than_its_share():
                 size = rows_per_block(memory, row, most)
                 assert 16 <= size <= most
                 assert size == 16 or size * row <= min(memory // 16, 8_000_000)
+
+
+class AtWork:
+    """Visitor: notes how many blocks are visited at a time."""
+
+    def __init__(self):
+        self.now, self.most, self.lock = 0, 0, threading.Lock()
+
+    def __call__(self, block, where):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.002)
+        with self.lock:
+            self.now -= 1
+
+
+def test_no_more_blocks_are_visited_at_a_time_than_fit_into_a_part_of_the_budget():
+    X = dense_data(n=3000, d=3)
+    for memory, most in ((1, 1), (8 * 43 * 16 * 4 * 2, 2), (10**7, 4)):
+        visit = AtWork()
+        for _ in rows_of(X, memory, threads=4).scan(visit, width=40):
+            pass
+        assert visit.most <= most
+        assert visit.most > 1 or most == 1
+
+
+class FirstTwo:
+    """Visitor: two columns of the block."""
+
+    def __call__(self, block, where):
+        return plain(block)[:, :2] + 0.5
+
+
+@pytest.mark.parametrize("kind", ["C", "memmap", "csr32"])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_a_visitor_says_of_the_rows_is_gathered_in_their_order(kind, threads, tmp_path):
+    X = dense_data()
+    rows = rows_of(stored(kind, X, tmp_path), threads=threads)
+    np.testing.assert_array_equal(rows.gather(FirstTwo()), X[:, :2] + 0.5)
+    some = np.random.default_rng(0).permutation(101)[:40]
+    np.testing.assert_array_equal(rows.gather(FirstTwo(), some), X[some][:, :2] + 0.5)
+    single = rows.gather(FirstTwo(), some, dtype=np.float32)
+    assert single.dtype == np.float32
+    flat = rows.subset(some).gather(lambda block, where: plain(block).sum(axis=1))
+    np.testing.assert_array_equal(flat, X[some].sum(axis=1))
+
+
+def test_nothing_can_be_gathered_where_there_are_no_rows():
+    with pytest.raises(ValueError, match="no rows to look at"):
+        rows_of(dense_data()).gather(FirstTwo(), np.empty(0, dtype=np.intp))
+
+
+def test_rows_of_a_view_know_where_they_are_stored():
+    rows, rng = rows_of(dense_data()), np.random.default_rng(0)
+    first, second = rng.permutation(101)[:60], rng.permutation(60)[:35]
+    some = np.array([3, 1, 30])
+    np.testing.assert_array_equal(rows.stored_at(some), some)
+    view = rows.subset(first).subset(second)
+    np.testing.assert_array_equal(view.stored_at(some), first[second][some])
+    np.testing.assert_array_equal(rows.block(view.stored_at(some)), view.block(some))
 
 
 class Sums:
