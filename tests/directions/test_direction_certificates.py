@@ -1,10 +1,11 @@
 """What solvers of directions prove, in core sets and in spans."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -27,7 +28,10 @@ from tests.reference.direction_problems import da as _da
 from tests.reference.mmda import features_of, gram_of, objectives_of
 from tests.reference.span import best_machine, orthonormal
 from tests.reference.svm import signed_kernel
+from widemargin import MaxMarginDA
 from widemargin.balls import CoreSet
+from widemargin.directions.in_span import SpanFinder
+from widemargin.span.levels import SpanSizes
 
 # Core sets: MMDA-CVM.
 
@@ -47,12 +51,17 @@ def test_core_sets_come_to_the_exact_solution_as_epsilon_falls(kernel, constrain
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.01, 0.001])
-@settings(max_examples=4, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     C=st.sampled_from([0.1, 1.0, 30.0]),
     kernel=st.sampled_from(sorted(KERNELS)),
 )
+# Centres that are a little too long: with ε = 1e-3 rows lay outside by some 1e-5.
+@example(seed=8, C=1.0, kernel="rbf")
+@example(seed=30, C=1.0, kernel="rbf")
+@example(seed=36, C=1.0, kernel="rbf")
+@example(seed=58, C=1.0, kernel="rbf")
 def test_theorem_2_holds_for_every_direction(epsilon, seed, C, kernel):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(80, 6)) * 1.5
@@ -72,7 +81,7 @@ def test_theorem_2_holds_for_every_direction(epsilon, seed, C, kernel):
         assert max(radius2 / best2, best2 / radius2) <= (1 + epsilon) ** 2 * (1 + 1e-9)
         # The reason for it: no row lies outside (1 + ε) times the radius.
         distance2 = squared_distances(Q, share, delta2, P)
-        assert distance2.max() <= (1 + epsilon) ** 2 * radius2 * (1 + 1e-6)
+        assert distance2.max() <= (1 + epsilon) ** 2 * radius2 * (1 + 1e-9)
         # Line q of the table tells the same ball: ‖c‖² = 1 / (2 dual).
         assert_allclose(model.directions_["dual"][q], 0.5 / (share @ inner @ share), rtol=1e-2)
 
@@ -84,7 +93,7 @@ def _recorded_balls(model, X, y):
     def recorded(self, state):
         answer = machines(self, state)
         share = np.zeros(len(X))
-        share[self.points.number[answer[1]]] = np.abs(answer[2][:, 0])
+        share[self.problem.number[answer.index]] = np.abs(answer.expansion.coef[:, 0])
         balls.append(share / share.sum())
         return answer
 
@@ -131,11 +140,20 @@ def test_directions_in_a_span_are_the_best_of_it_and_the_certificate_is_true(vec
         _assert_certified(model, X, y, best, tol)
 
 
-def test_the_certificate_of_a_span_is_true_in_single_precision(monkeypatch):
-    monkeypatch.setattr("widemargin.span.fit_span._FEW_VALUES", 0)
+class _InSinglePrecision(MaxMarginDA):
+    """With few kernel values too in the precision that many would have."""
+
+    def _finder(self, problem, resources):
+        usual = super()._finder(problem, resources)
+        options = replace(usual.options, span_sizes=SpanSizes(few_values=0))
+        return SpanFinder(problem, constraint=self.constraint, options=options)
+
+
+def test_the_certificate_of_a_span_is_true_in_single_precision():
     X, y = three_digits()
     for constraint in CONSTRAINTS:
-        model = _da(3, solver="span", max_vectors=20, C=10.0, constraint=constraint).fit(X, y)
+        start = _da(3, solver="span", max_vectors=20, C=10.0, constraint=constraint)
+        model = _InSinglePrecision(**start.get_params()).fit(X, y)
         _assert_certified(model, X, y, _best_in_span(model, X, y), 1e-3, rounding=2e-6)
         features, gram = model.transform(X), gram_of(model)
         moments = features.T @ features / np.outer(*2 * [np.linalg.norm(features, axis=0)])

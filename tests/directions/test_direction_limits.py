@@ -1,6 +1,7 @@
 """Solvers of directions that end early: no more dimensions, no more time, interrupts, callbacks."""
 
 import re
+from _thread import interrupt_main
 from itertools import count
 
 import numpy as np
@@ -18,7 +19,9 @@ from widemargin import MaxMarginDA
 from widemargin.balls import CoreSet
 from widemargin.directions.deflation import Deflation
 from widemargin.directions.direct import Direct
-from widemargin.directions.linear import Linear
+from widemargin.directions.linear import LinearNewton
+from widemargin.qp import hinge_dual, margin_dual, sor
+from widemargin.qp.newton import Newton
 from widemargin.span import SpanFit
 
 # The end of the subspace.
@@ -83,45 +86,69 @@ def test_the_warning_names_the_code_that_fell_short():
         _da(1, "linear", codes=codes[:, ::-1], tol=1e-6).fit(X, y)
 
 
-# Limits and interrupts.
+# Limits on time.
+
+EVERY = [(way, {}) for way in WAYS] + [("linear hinge", {"solver": "direct"})]
+every_solver_and_loss = pytest.mark.parametrize(
+    ("way", "extra"), EVERY, ids=[" ".join([way, *extra.values()]) for way, extra in EVERY]
+)
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "span"])
-def test_hardly_any_time_leaves_a_valid_model_and_a_warning(way):
-    X, y = _digits(4, 400)
-    model = _da(4, way, max_time=1e-6)
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on by a second whenever someone looks at it."""
+    ticks = count()
+    for module in ("loop", "directions.rounds"):
+        monkeypatch.setattr(f"widemargin.{module}.perf_counter", lambda: float(next(ticks)))
+    return ticks
+
+
+def _noisy_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    return X, (X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=300) > 0).astype(int)
+
+
+@pytest.mark.parametrize("max_time", [1e-9, 1, 3, 5])
+@every_solver_and_loss
+def test_a_single_direction_ends_in_time(clock, way, extra, max_time):
+    X, y = _noisy_rows()
+    model = _da(1, way, C=100.0, gamma=1.0, tol=1e-9, epsilon=1e-6, max_time=max_time, **extra)
     with pytest.warns(ConvergenceWarning, match=r"max_time=.*features and a relative gap of"):
         model.fit(X, y)
-    assert "max_time" in model.certificate_.stopped
-    assert 1 <= len(model.directions_["order"]) < 16
+    # Whoever does the work has looked at the clock in the middle of it, and stopped.
+    assert next(clock) <= max_time + 12
+    assert "max_time" in model.directions_["stopped"][0]
+    assert model.directions_["gap"][0] > 1e-8
     assert_valid(model, X, y)
 
 
+@every_solver_and_loss
+def test_hardly_any_time_leaves_a_direction_of_every_class(way, extra):
+    X, y = _digits(4, 400)
+    model = _da(4, way, max_time=1e-6, **extra)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=.*features and a relative gap of"):
+        model.fit(X, y)
+    assert "max_time" in model.certificate_.stopped
+    assert_array_equal(model.directions_["problem"], range(4))
+    assert_valid(model, X, y)
+    # Rough as they are, they point towards their classes.
+    features = model.transform(X)
+    for label in range(4):
+        assert features[y == label, label].mean() > features[y != label, label].mean()
+
+
 @pytest.mark.parametrize("across", ["problem", "all"])
-@pytest.mark.parametrize("max_time", [8, 12, 15, 18, 20, 30, 40])
-def test_a_span_stops_in_time_wherever_it_is(monkeypatch, max_time, across):
-    # A clock that goes on by a second whenever someone looks at it. The limit also falls on the
-    # first step of a round, where w is still zero: that is no end of the subspace.
-    clock = count()
-    for module in ("deadline", "loop", "discriminant.directions"):
-        monkeypatch.setattr(f"widemargin.{module}.perf_counter", lambda: float(next(clock)))
+@pytest.mark.parametrize("max_time", [1, 8, 12, 15, 18, 20, 30, 40])
+def test_a_span_stops_in_time_wherever_it_is(clock, max_time, across):
+    # The limit also falls on the first step of a round, where w is still zero: that is no end of
+    # the subspace.
     X, y = _digits(4, 400)
     model = _da(4, "span", C=10.0, max_time=max_time, across=across)
     with pytest.warns(ConvergenceWarning, match=r"max_time=.*features and a relative gap of"):
         model.fit(X, y)
     assert 1 <= len(model.directions_["order"]) < 16
     assert_valid(model, X, y)
-
-
-def test_no_time_at_all_for_a_span_is_not_blamed_on_the_rows():
-    # Before its first step a span fit has w = 0, as where there is nothing to separate.
-    X, y = _digits(4, 400)
-    try:
-        _da(1, "span", max_time=1e-6).fit(X, y)
-    except ConvergenceWarning as warning:
-        assert "max_time" in str(warning)
-    except ValueError as error:
-        assert "max_time" in str(error)
 
 
 @pytest.mark.parametrize("way", ["span", "core"])
@@ -134,6 +161,9 @@ def test_few_steps_leave_a_valid_model_and_a_warning(way):
     assert_valid(model, X, y)
 
 
+# Interrupts.
+
+
 @pytest.mark.parametrize(
     ("way", "owner", "method"),
     [
@@ -141,7 +171,7 @@ def test_few_steps_leave_a_valid_model_and_a_warning(way):
         ("direct", Direct, "solve"),
         ("span", SpanFit, "step"),
         ("core", CoreSet, "step"),
-        ("linear", Linear, "_find"),
+        ("linear", LinearNewton, "step"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -165,6 +195,90 @@ def test_an_interrupt_leaves_a_valid_model(monkeypatch, way, owner, method, call
     assert len(made) == calls
     assert model.certificate_.stopped == "interrupted"
     assert 1 <= len(model.directions_["order"]) < 16
+    assert_valid(model, X, y)
+
+
+# Where each solver works: what an interrupt comes into.
+_INSIDE = {
+    "deflation": (margin_dual, "next_round"),
+    "direct": (sor.loops, "relax"),
+    "span": (SpanFit, "step"),
+    "core": (CoreSet, "step"),
+    "linear": (Newton, "step"),
+    "linear deflation": (Newton, "step"),
+    "linear core": (CoreSet, "step"),
+    "hinge": (hinge_dual._Ascent, "_advance"),
+    "direct hinge": (hinge_dual._Ascent, "_advance"),
+    "linear hinge": (hinge_dual._Ascent, "_advance"),
+}
+
+
+def _interrupt_inside(monkeypatch, way, number, how):
+    """Let `how` be called at the start of a call of what works, and return the calls."""
+    owner, name = _INSIDE[way]
+    work, made = getattr(owner, name), []
+
+    def interrupted(*arguments, **options):
+        made.append(1)
+        if len(made) == number:
+            how()
+        return work(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    return made
+
+
+def _raise_interrupt():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("across", ["problem", "all"])
+@every_solver_and_loss
+def test_an_interrupt_in_the_middle_of_the_first_directions_leaves_a_valid_model(
+    monkeypatch, way, extra, across, number
+):
+    X, y = _digits(4, 200)
+    made = _interrupt_inside(monkeypatch, way, number, _raise_interrupt)
+    model = _da(4, way, C=10.0, tol=1e-9, epsilon=1e-6, across=across, **extra)
+    with pytest.warns(ConvergenceWarning, match=r"interrupted.*features and a relative gap of"):
+        model.fit(X, y)
+    # A span has no direction without a step.
+    assert len(made) == number + (way == "span" and number == 1)
+    assert model.certificate_.stopped == "interrupted"
+    assert 1 <= len(model.directions_["order"]) < 16
+    assert_valid(model, X, y)
+
+
+@pytest.mark.parametrize("way", ["deflation", "hinge", "linear hinge"])
+def test_an_interrupt_ends_the_work_of_all_threads(monkeypatch, way):
+    X, y = _digits(4, 200)
+    _interrupt_inside(monkeypatch, way, 2, interrupt_main)
+    model = _da(4, way, C=10.0, tol=1e-9, n_jobs=2)
+    with pytest.warns(ConvergenceWarning, match=r"interrupted.*features and a relative gap of"):
+        model.fit(X, y)
+    assert_array_equal(model.directions_["problem"], range(4))
+    assert_valid(model, X, y)
+
+
+@pytest.mark.parametrize("way", ["deflation", "direct", "span", "core"])
+def test_an_interrupt_before_the_first_step_leaves_a_valid_model(monkeypatch, way):
+    X, y = _digits(4, 200)
+    owner = {"deflation": Deflation, "direct": Direct, "span": SpanFit, "core": CoreSet}[way]
+    name = "solve" if owner in (Deflation, Direct) else "start"
+    work, made = getattr(owner, name), []
+
+    def interrupted(self, *arguments):
+        made.append(1)
+        if len(made) == 1:
+            raise KeyboardInterrupt
+        return work(self, *arguments)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    model = _da(2, way)
+    with pytest.warns(ConvergenceWarning, match=r"interrupted.*features and a relative gap of"):
+        model.fit(X, y)
+    assert_array_equal(model.directions_["problem"], range(4))
     assert_valid(model, X, y)
 
 

@@ -19,6 +19,11 @@ from tests.reference.direction_problems import (
     three_digits,
 )
 from tests.reference.mmda import from_kernel, from_rows, gram_of
+from widemargin.directions.linear import LinearFinder
+from widemargin.kernels import Linear
+from widemargin.loop import Deadline
+from widemargin.problem import Problem, one_vs_rest
+from widemargin.rows import as_rows
 
 
 # Where the kernel matrix is not of full rank, expansions over all rows can gather parts that it
@@ -63,16 +68,26 @@ def test_many_features_are_solved_by_conjugate_gradients_to_the_same_directions(
 
 @both_constraints
 @pytest.mark.parametrize("as_stored", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_conjugate_gradients_equal_newtons_matrix(monkeypatch, as_stored, constraint):
+def test_conjugate_gradients_equal_newtons_matrix(as_stored, constraint):
     X, y = three_digits()
     X, y = X[y < 2], y[y < 2]
-    parameters = {"kernel": "linear", "constraint": constraint, "C": 0.5}
-    for solver in ("deflation", "direct"):
-        formed = da(4, **exact(solver), **parameters).fit(as_stored(X), y)
-        with monkeypatch.context() as patch:
-            patch.setattr("widemargin.directions.linear._FEW_FEATURES", 5)
-            iterated = da(4, **exact(solver), **parameters).fit(as_stored(X), y)
-        assert_allclose(iterated.components_, formed.components_, atol=1e-6)
+    rows = as_rows(as_stored(X), memory=10**9, threads=1)
+    problem = Problem.of(rows, Linear(), y, one_vs_rest(2), np.ones(len(y)), 0.5)
+    for method in ("deflation", "direct"):
+        found = []
+        for form in (True, False):
+            finder = LinearFinder(
+                problem, method=method, constraint=constraint, tol=1e-13, form=form
+            )
+            earlier = []
+            for _ in range(4):
+                (direction,) = finder.find([0], [earlier], Deadline())
+                earlier.append(direction.function)
+            found.append(np.array(earlier))
+        formed, iterated = found
+        assert_allclose(iterated, formed, atol=1e-6)
+        model = da(4, kernel="linear", constraint=constraint, C=0.5, **exact(method))
+        assert_allclose(model.fit(as_stored(X), y).components_, formed, atol=1e-6)
 
 
 @both_losses

@@ -81,7 +81,11 @@ class MinimumBall:
         state = MinimumState(threshold=0.0, accuracy=ball.accuracy, **facts)
         if self.epsilon is None:
             return state
-        return replace(state, threshold=self.epsilon * self._scale(state, problem.eta))
+        # The core is solved to an accuracy only: where α is too long, the centre is as well, and
+        # every row is by so much farther from it.
+        too_long = max(0.0, state.center_norm2() * float(state.alpha.sum()) - 1.0)
+        scale = self._scale(state, problem.eta)
+        return replace(state, threshold=self.epsilon * scale - too_long)
 
     def finished(self, ball: MinimumState) -> bool:
         """Return whether the core rows themselves lie within (1 + ε) of the radius."""
@@ -95,7 +99,7 @@ class MinimumBall:
         return self._solve(problem, finer, finer.accuracy)
 
     def _scale(self, ball: Ball, eta: float) -> float:
-        # distance ≤ (1+ε) R  ⟺  residual ≤ (ε + ε²/2) R² 1ᵀα; the ε² only widens it.
+        # distance ≤ (1+ε) R  ⟺  residual ≤ (ε + ε²/2) R² 1ᵀα + 1 − ‖c‖² 1ᵀα; the ε² only widens it.
         return ball.radius2(eta) * float(ball.alpha.sum())
 
     def _exact(self, problem: CoreProblem, start: Vector, accuracy: float) -> MarginDual:

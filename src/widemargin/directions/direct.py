@@ -13,6 +13,8 @@ direction, from the values of the earlier directions on the rows. The squared hi
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,6 +60,8 @@ class Direct(MatrixFinder):
         while True:
             solved = solve_sor(G, linear, lower=lower, start=start, tol=tol, deadline=deadline)
             start, alpha = solved.x, solved.x[:n]
+            if not s and not alpha.any():
+                alpha = self.class_means(sign)
             # γ at its optimum for this α makes w orthogonal to all digits.
             gamma = _multipliers(gram, values.T @ (sign * alpha))
             w = self.K @ (sign * alpha) + values @ gamma
@@ -72,9 +76,16 @@ class Direct(MatrixFinder):
     ) -> tuple[Vector, Vector, float, float, float, bool]:
         upper = self.problem.C[0] * self.problem.weight
         tol = max(1e-12, 0.01 * self.tol)
-        solved = solve_hinge_dual(
-            self.K, sign, upper, projection=values, gram=gram, tol=tol, deadline=deadline
-        )
+        shared: dict[str, Any] = {
+            "projection": values,
+            "gram": gram,
+            "tol": tol,
+            "deadline": deadline,
+        }
+        solved = solve_hinge_dual(self.K, sign, upper, **shared)
+        if not len(gram) and not solved.alpha.any():
+            start = self.class_means(sign)
+            solved = solve_hinge_dual(self.K, sign, upper, start=start, **shared)
         return (
             solved.alpha,
             solved.gamma,

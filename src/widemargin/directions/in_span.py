@@ -48,7 +48,6 @@ class SpanFinder:
         self.problem = problem
         self.constraint = constraint
         self.options = options
-        self._first = span_solver(problem, options)
         self._latest: SpanFit | None = None
         self._n_kernel, self._n_passes = 0, 0
 
@@ -65,11 +64,12 @@ class SpanFinder:
         columns = list(range(len(problems)))
         rough: list[Direction[Vector]] | None = None
         if self._latest is None:
-            solver, whole = self._first, len(problems) == self.problem.n_problems
+            solver = span_solver(self.problem, self.options)
+            whole = len(problems) == self.problem.n_problems
             if not whole:
                 # The problems come one by one, but the vectors are to be good for all of them.
                 solver.tol = max(self.options.tol, _CHOICE_TOL)
-            result = self._run(solver, deadline)
+            result = self._with_a_step(solver, self._run(solver, deadline), deadline)
             self._latest = solver
             chosen = columns if whole else list(problems)
             rough = self._directions(solver, result, chosen, problems, earlier)
@@ -88,6 +88,16 @@ class SpanFinder:
 
     def _run(self, solver: SpanFit, deadline: Deadline) -> Result[SpanState]:
         return run(solver, Limits(self.options.max_iter, deadline), self.options.report)
+
+    def _with_a_step(
+        self, solver: SpanFit, result: Result[SpanState], deadline: Deadline
+    ) -> Result[SpanState]:
+        """Return the result after a step, if the time was over before the first one."""
+        if result.converged or result.state.beta.any():
+            return result
+        with deadline.ends_on_interrupt():
+            return replace(result, state=solver.finish(solver.step(result.state)))
+        return result
 
     def _units(self, earlier: list[Vector]) -> Matrix:
         """Return coefficients of orthonormal vectors that new directions must be orthogonal to."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from widemargin.certificate import Certificate
-from widemargin.directions.rounds import Direction, error_of, how_it_ended, varies
+from widemargin.directions.rounds import Direction, class_means, error_of, how_it_ended, varies
 from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, relative_gap, run
 from widemargin.problem import Problem
 from widemargin.qp.newton import Features, Newton, Piecewise, Point
@@ -95,6 +95,9 @@ class LinearFinder:
         Relative duality gap.
     max_iter : int, default=10000
         Steps at the most.
+    form : bool, default=None
+        Whether Newton's matrix is formed, or conjugate gradients do without; None decides by the
+        number of features.
     """
 
     scope = "full"
@@ -107,12 +110,14 @@ class LinearFinder:
         constraint: str,
         tol: float,
         max_iter: int = 10_000,
+        form: bool | None = None,
     ) -> None:
         self.problem = problem
         self.method = method
         self.constraint = constraint
         self.tol = tol
         self.max_iter = max_iter
+        self.form = form
         self.features = RowFeatures(problem.rows)
 
     def find(
@@ -121,7 +126,7 @@ class LinearFinder:
         """Return the best direction of each problem."""
         with np.errstate(over="ignore", invalid="ignore"):
             stated = [self._stated(p, found) for p, found in zip(problems, earlier, strict=True)]
-            solver = LinearNewton(self.features, stated, self.tol)
+            solver = LinearNewton(self.features, stated, self.tol, form=self.form)
             # Newton's method ends by itself: no number of steps is a stall.
             limits = Limits(self.max_iter, deadline, patience=self.max_iter)
             result = run(solver, limits)
@@ -185,13 +190,23 @@ class LinearNewton:
         Squared-hinge problems.
     tol : float
         Relative duality gap.
+    form : bool, default=None
+        Whether Newton's matrix is formed; None decides by the number of features.
     """
 
-    def __init__(self, features: Features, problems: list[Piecewise], tol: float) -> None:
+    def __init__(
+        self,
+        features: Features,
+        problems: list[Piecewise],
+        tol: float,
+        *,
+        form: bool | None = None,
+    ) -> None:
         self.problems = problems
         self.tol = tol
         n, size = features.shape
-        self.newton = Newton(features, problems, [(np.zeros(size), np.zeros(n))] * len(problems))
+        zero = (np.zeros(size), np.zeros(n))
+        self.newton = Newton(features, problems, [zero] * len(problems), form=form)
 
     def start(self) -> LinearState:
         """Begin at zero."""
@@ -230,8 +245,22 @@ class LinearNewton:
         return Stop(kind, f"gap within {self.tol:g}" if met else "no more digits")
 
     def finish(self, state: LinearState) -> LinearState:
-        """Return the state as it is."""
-        return state
+        """Return the state; without any step, with the difference of the class means as w."""
+        points, objectives = list(state.points), list(state.objectives)
+        for p, (problem, point) in enumerate(zip(self.problems, state.points, strict=True)):
+            started = point.x.any() or problem.normals is not None
+            if not started and relative_gap(*objectives[p]) > self.tol:
+                points[p] = self._at_class_means(problem, point)
+                objectives[p] = (points[p].value, objectives[p][1])
+        return LinearState(tuple(points), tuple(objectives))
+
+    def _at_class_means(self, problem: Piecewise, zero: Point) -> Point:
+        """Return the best multiple of the difference of the class means."""
+        alpha = class_means(problem.sign, problem.alpha(zero.scores))
+        pull = self.newton.features.sums((problem.sign * alpha)[None])[0]
+        x = pull * (alpha.sum() / (pull @ pull + (alpha * alpha / problem.stiff).sum()))
+        scores = self.newton.features.products(x[None])[0]
+        return Point(x, scores, problem.value(x, scores))
 
 
 def normals(problem: Problem, earlier: list[Vector], constraint: str) -> Matrix:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.directions.linear import TOO_LARGE, normals
-from widemargin.directions.rounds import Direction, error_of, how_it_ended, varies
+from widemargin.directions.rounds import Direction, class_means, error_of, how_it_ended, varies
 from widemargin.loop import Deadline
 from widemargin.problem import Problem
 from widemargin.qp import HingeDual, solve_hinge_dual
@@ -110,6 +110,15 @@ class LinearHingeFinder:
             "factored": True,
             "deadline": deadline,
         }
+        rows = self.X
         if self.method == "deflation":
-            return solve_hinge_dual(self.X - projection @ units.T, sign, upper, **shared)
-        return solve_hinge_dual(self.X, sign, upper, projection=projection, **shared)
+            rows = rows - projection @ units.T
+        else:
+            shared["projection"] = projection
+        solved = solve_hinge_dual(rows, sign, upper, **shared)
+        if not units.size and not solved.alpha.any():
+            start = class_means(sign, upper)
+            w, total = rows.T @ (sign * start), float(start.sum())
+            start *= total / float(w @ w) if float(w @ w) > total else 1.0
+            solved = solve_hinge_dual(rows, sign, upper, start=start, **shared)
+        return solved

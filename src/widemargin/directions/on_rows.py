@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.directions.rounds import Direction, error_of, varies
+from widemargin.directions.rounds import Direction, class_means, error_of, varies
 from widemargin.loop import Deadline, Stop
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis, Vectors, kernel_matrix
@@ -228,6 +228,16 @@ class MatrixFinder(ABC):
 
         every = range(len(problems))
         return list(ordered_map(find_one, every, self.threads, deadline.interrupt))
+
+    def class_means(self, sign: Vector) -> Vector:
+        """Return the best dual variables along the difference of the class means."""
+        upper, ridge = self.problem.C[0] * self.problem.weight, self.problem.ridge(0)
+        alpha = class_means(sign, upper)
+        beta = sign * alpha
+        square, total = float(beta @ (self.K @ beta)), float(alpha.sum())
+        if self.loss == "hinge":
+            return alpha * (total / square if square > total else 1.0)
+        return alpha * (total / (square + float(ridge @ (alpha * alpha))))
 
     @abstractmethod
     def solve(self, sign: Vector, against: list[OnRows], deadline: Deadline) -> Machine:

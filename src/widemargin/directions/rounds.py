@@ -97,7 +97,8 @@ class Finder(Protocol[Function]):
     ) -> list[Direction[Function]]:
         """Return the best direction of each problem, unrelated to its earlier ones.
 
-        It should end when the time does.
+        It ends when the time does. Where that was before the first step, it has a rough direction
+        all the same if there is no earlier one: a fit shall leave a model.
         """
 
 
@@ -166,8 +167,12 @@ class Extraction(Generic[Function]):
         self.deadline = deadline
 
     def start(self) -> Found[Function]:
-        """Return the directions of the first round."""
-        return self.step(Found((), frozenset(), 0))
+        """Return the directions of the first round, or what there is of it after an interrupt."""
+        nothing: Found[Function] = Found((), frozenset(), 0)
+        with self.deadline.ends_on_interrupt():
+            return self.step(nothing)
+        # Once more, now that the time is over.
+        return self.step(nothing)
 
     def step(self, state: Found[Function]) -> Found[Function]:
         """Take a round."""
@@ -271,6 +276,24 @@ def squared_objectives(
     primal = 0.5 * norm2 + 0.5 * float((slack * slack / ridge).sum())
     dual = float(alpha.sum()) - 0.5 * norm2 - 0.5 * float((alpha * (alpha * ridge)).sum())
     return primal, dual, bias
+
+
+def class_means(sign: Vector, most: Vector) -> Vector:
+    """Return dual variables whose w is along the difference of the class means.
+
+    That is what can be said without a step. Of either side as much as the smaller one allows.
+
+    Parameters
+    ----------
+    sign : ndarray of shape (n,)
+        Labels ±1.
+    most : ndarray of shape (n,)
+        What each may be at the most: C s for the hinge, and 2 C s, where w is zero, for its square.
+    """
+    above, below = float(most[sign > 0].sum()), float(most[sign < 0].sum())
+    share = min(above, below) / np.where(sign > 0, above, below)
+    alpha: Vector = share * most
+    return alpha
 
 
 def error_of(problem: Problem, p: int, decision: NDArray[Any]) -> float:

@@ -233,6 +233,9 @@ class Newton:
     update : bool, default=None
         Whether derivatives are updated where rows change their piece, or summed anew, which is as
         well for small problems; None decides by the size.
+    form : bool, default=None
+        Whether Newton's matrix is formed, or conjugate gradients do without; None decides by the
+        number of features.
     """
 
     def __init__(
@@ -242,12 +245,13 @@ class Newton:
         starts: Sequence[tuple[Vector, Vector]],
         *,
         update: bool | None = None,
+        form: bool | None = None,
     ) -> None:
         n, size = features.shape
         small = n * size**2 < _SMALL
         self.features = features.single_threaded() if small else features
         update = not small if update is None else update
-        self.formed = size <= _MOST_FEATURES
+        self.formed = size <= _MOST_FEATURES if form is None else form
         given = zip(problems, starts, strict=True)
         self._states = [_State(problem, *start, update=update) for problem, start in given]
         self.n_passes = 0
