@@ -98,6 +98,15 @@ def test_labels_of_any_type_come_back_as_they_were(way):
         assert_array_equal(named.decision_function(rows), plain.decision_function(rows))
 
 
+@every(KINDS)
+def test_labels_of_several_types_are_refused_with_a_remedy(way):
+    X, y = digits(2, 60)
+    mixed = np.array([1, "one"], dtype=object)[y]
+    with pytest.raises(TypeError, match=r"y mixes labels of the types int, str.*y\.astype\(str\)"):
+        machine(way).fit(X, mixed)
+    assert_array_equal(machine(way).fit(X, mixed.astype(str)).classes_, ["1", "one"])
+
+
 @every()
 def test_a_positive_value_means_the_second_of_two_sorted_labels(way):
     X, y = three_or_eight()

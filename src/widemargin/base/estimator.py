@@ -184,8 +184,10 @@ class KernelEstimator(BaseEstimator):
         """Check rows, labels and weights."""
         X, y = self._validated(X, y, **({"ensure_min_samples": 2} | checks))
         weight = self._weights(X, sample_weight)
+        # First, for scikit-learn says only that mixed labels are of an unknown type.
+        classes, code = encoded(y, weight)
         check_classification_targets(y)
-        return Labelled(X, y, weight, *encoded(y, weight))
+        return Labelled(X, y, weight, classes, code)
 
     def _rows(self, X: Any, threads: int) -> Rows:
         memory = parse_memory(self.memory)
