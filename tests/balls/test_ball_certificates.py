@@ -13,19 +13,19 @@ from tests.reference import svm
 from tests.reference.ball_problems import (
     EPSILONS,
     N_PROBLEMS,
-    Problem,
+    SMALL_STEPS,
+    Case,
     alpha_of,
     exact_radius2,
     exact_value,
     primal_of,
     problem,
-    small_steps,
     solved,
+    stated_problem,
 )
-from widemargin.balls import FixedRadiusBall, MinimumBall, Points, multipliers
+from widemargin.balls import FixedRadiusBall, MinimumBall
 from widemargin.kernels import make_kernel
 from widemargin.loop import Limits
-from widemargin.rows import as_rows
 
 # ---------------------------------------------------------------- directions
 
@@ -42,25 +42,25 @@ def test_the_machine_is_orthogonal_to_given_directions_and_the_best_such(name, g
     for seed in range(N_PROBLEMS):
         s = 1 + seed % 3
         p = problem(seed, s)
-        solver, result = solved(p.points, METHODS[name], growth=grow, tol=1e-8)
+        solver, result = solved(p, METHODS[name], growth=grow, tol=1e-8)
         assert result.converged
-        machines, core, beta = solver.machines(result.state)
-        gamma = multipliers(p.points, core, beta)[0]
+        machines = solver.machines(result.state)
+        found, gamma = machines.expansion, machines.gamma[0]
         vectors, coef = p.directions
-        values = plain_block(p, vectors, machines.vectors) @ machines.coef[:, 0]
+        values = plain_block(p, vectors, found.vectors) @ found.coef[:, 0]
         normal = coef @ (values + plain_block(p, vectors, vectors) @ coef.T @ gamma)
         assert np.abs(normal).max() <= 1e-8
         assert result.certificate.dual == pytest.approx(exact_value(seed, s), rel=1e-7)
         alpha = alpha_of(result.state, len(p.y))
         # f of the machine as handed out is that of the deflated problem
-        f = plain_block(p, p.points.rows.X, machines.vectors) @ machines.coef + machines.intercept
+        f = plain_block(p, p.problem.rows.X, found.vectors) @ found.coef + found.intercept
         f += (p.P @ gamma)[:, None]
-        ridge = 1.0 / (2.0 * p.points.C * p.points.weight)
+        ridge = 1.0 / (2.0 * p.problem.C[0] * p.problem.weight)
         np.testing.assert_allclose(p.y * f[:, 0] + ridge * alpha, p.deflated @ alpha, atol=1e-7)
 
 
-def plain_block(p: Problem, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    kernel = p.points.kernel
+def plain_block(p: Case, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    kernel = p.problem.kernel
     names = ("gamma", "degree", "coef0")
     parameters = {name: getattr(kernel, name) for name in names if hasattr(kernel, name)}
     return plain_kernels.block(kernel.name, A, B, **parameters)
@@ -74,12 +74,12 @@ def test_constrained_balls_keep_the_same_bounds(epsilon, kind):
         p = problem(seed, s)
         radius2 = exact_radius2(seed, s)
         if kind == "fixed radius":
-            _, result = solved(p.points, FixedRadiusBall(epsilon), growth="batch")
+            _, result = solved(p, FixedRadiusBall(epsilon), growth="batch")
             own2 = result.state.balls[0].fixed_radius2
             assert radius2 * (1 - 1e-7) <= own2 <= p.eta * (1 + 1e-12)
         else:
-            _, result = solved(p.points, MinimumBall(1e-3, epsilon, kind))
-            own2 = result.state.balls[0].radius2(p.points.eta)
+            _, result = solved(p, MinimumBall(1e-3, epsilon, kind))
+            own2 = result.state.balls[0].radius2(p.eta)
             assert own2 <= radius2 * (1 + 1e-6)
             assert radius2 <= (1 + epsilon) ** 2 * own2 * (1 + 1e-9)
         assert result.converged
@@ -108,8 +108,7 @@ WAYS = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("way", WAYS)
-def test_certificate_never_promises_more_than_the_truth(way, dtype, monkeypatch):
-    small_steps(monkeypatch)
+def test_certificate_never_promises_more_than_the_truth(way, dtype):
     method, grow = WAYS[way]
     stopped_early = 0
     for seed in range(N_PROBLEMS):
@@ -118,10 +117,8 @@ def test_certificate_never_promises_more_than_the_truth(way, dtype, monkeypatch)
         limits = Limits(max_iter=(1, 2, 4, 200)[seed % 4])
         fine = 1e-5 if isinstance(method, MinimumBall) else 1e-2  # balls' last digits come slowly
         tol = (1e-1, 1e-3, fine)[seed % 3]
-        capacity = len(p.y) if seed % 5 else len(p.y) // 2
-        solver, result = solved(
-            p.points, method, limits, growth=grow, tol=tol, dtype=dtype, capacity=capacity
-        )
+        room = {"max_vectors": None if seed % 5 else len(p.y) // 2, "sizes": SMALL_STEPS}
+        solver, result = solved(p, method, limits, growth=grow, tol=tol, dtype=dtype, **room)
         certificate = result.certificate
         assert certificate.scope == "full"
         best = exact_value(seed)
@@ -148,7 +145,7 @@ def test_certificate_holds_with_directions(way):
         s = 1 + seed % 3
         p = problem(seed, s)
         limits = Limits(max_iter=(1, 3, 300)[seed % 3])
-        solver, result = solved(p.points, method, limits, growth=grow, tol=1e-4)
+        solver, result = solved(p, method, limits, growth=grow, tol=1e-4)
         best, primal = exact_value(seed, s), primal_of(p, solver, result.state)
         assert result.certificate.primal == pytest.approx(primal, rel=1e-8)
         assert result.certificate.gap >= (primal - best) / primal - 1e-12
@@ -167,19 +164,11 @@ def test_certificate_holds_for_widely_spread_rows(dtype):
         code = rng.integers(2, size=n)
         code[:2] = 0, 1
         y = np.array([-1.0, 1.0])[code]
-        points = Points(
-            as_rows(X, memory=10**8, threads=1),
-            make_kernel("rbf", gamma=0.5),
-            code,
-            np.array([[-1.0], [1.0]]),
-            np.ones(n),
-            3.0,
-            np.arange(n),
-        )
+        stated = stated_problem(X, code, np.ones(n), 3.0, make_kernel("rbf", gamma=0.5))
         K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(-1))
         Q = svm.signed_kernel(K, y, 3.0)
-        p = Problem(points, y, K, Q, None)
-        solver, result = solved(points, MinimumBall(1e-3), growth="batch", tol=1e-3, dtype=dtype)
+        p = Case(stated, y, K, Q, None)
+        solver, result = solved(p, MinimumBall(1e-3), growth="batch", tol=1e-3, dtype=dtype)
         best = -svm.dual_value(Q, svm.l2svm_dual_exact(Q))
         primal = primal_of(p, solver, result.state)
         assert result.certificate.gap >= (primal - best) / primal - 1e-12
@@ -190,15 +179,14 @@ def one_against_rest(seed: int, k: int, code: tuple[int, ...]):
     """Q of one class against the others, the optimum of the SVM and the radius² of the ball."""
     p = problem(seed)
     y = np.where(np.array(code) == k, 1.0, -1.0)
-    Q = svm.signed_kernel(p.K, y, p.points.C, p.points.weight)
+    Q = svm.signed_kernel(p.K, y, p.problem.C[0], p.problem.weight)
     delta2 = np.diag(Q).max() - np.diag(Q)
     best = -svm.dual_value(Q, svm.l2svm_dual_exact(Q))
     return Q, best, reference.exact_ball(Q, delta2)[1]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_certificate_of_several_problems_is_that_of_their_sum(way, monkeypatch):
-    small_steps(monkeypatch)
+def test_certificate_of_several_problems_is_that_of_their_sum(way):
     method, grow = WAYS[way]
     for seed in range(0, N_PROBLEMS, 5):
         rng = np.random.default_rng(seed)
@@ -206,29 +194,20 @@ def test_certificate_of_several_problems_is_that_of_their_sum(way, monkeypatch):
         code = rng.integers(3, size=len(p.y))
         code[:3] = 0, 1, 2
         table = 2.0 * np.eye(3) - 1.0
-        points = Points(
-            p.points.rows,
-            p.points.kernel,
-            code,
-            table,
-            p.points.weight,
-            p.points.C,
-            p.points.number,
-        )
-        solver, result = solved(
-            points, method, Limits(max_iter=(2, 400)[seed % 2]), growth=grow, tol=1e-3
-        )
-        machines, core, beta = solver.machines(result.state)
+        C, weight = p.problem.C[0], p.problem.weight
+        stated = stated_problem(p.problem.rows.X, code, weight, C, p.problem.kernel, table)
+        limits = Limits(max_iter=(2, 400)[seed % 2])
+        solver, result = solved(stated, method, limits, growth=grow, tol=1e-3, sizes=SMALL_STEPS)
+        machines = solver.machines(result.state)
+        beta, bias = machines.expansion.coef, machines.expansion.intercept
         best, primal, eps = 0.0, 0.0, []
         for k in range(3):
             y = table[code, k]
             Q, value, radius2 = one_against_rest(seed, k, tuple(code))
             best += value
             full = np.zeros(len(y))
-            full[core] = beta[:, k]
-            primal += svm.l2svm_objective_primal(
-                p.K, y, points.C, points.weight, full, machines.intercept[k]
-            )
+            full[machines.index] = beta[:, k]
+            primal += svm.l2svm_objective_primal(p.K, y, C, weight, full, bias[k])
             delta2 = np.diag(Q).max() - np.diag(Q)
             weights = alpha_of(result.state, len(y), k)
             far2 = reference.squared_distances(Q, weights / weights.sum(), delta2).max()

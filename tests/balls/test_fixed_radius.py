@@ -10,13 +10,14 @@ from tests.reference.ball_problems import (
     EPSILONS,
     N_PROBLEMS,
     alpha_of,
+    earlier,
     exact_radius2,
     exact_value,
     primal_of,
     problem,
     solved,
 )
-from widemargin.balls import FixedRadiusBall, fixed_radius
+from widemargin.balls import FixedRadiusBall
 from widemargin.balls.ball import CoreProblem
 from widemargin.loop import Limits
 
@@ -28,7 +29,7 @@ def test_algorithm_2_moves_at_most_one_over_epsilon_squared_times(epsilon, grow)
     for seed in range(N_PROBLEMS):
         p = problem(seed)
         method = FixedRadiusBall(epsilon, multiscale=False, shrink=False)
-        _, result = solved(p.points, method, growth=grow)
+        _, result = solved(p, method, growth=grow)
         ball = result.state.balls[0]
         assert result.converged
         assert ball.fixed_radius2 == pytest.approx(p.eta, rel=1e-12)
@@ -39,15 +40,14 @@ def test_algorithm_2_moves_at_most_one_over_epsilon_squared_times(epsilon, grow)
     assert max(moves) >= 3
 
 
-def test_a_call_gives_the_loop_a_chance_to_look_up(monkeypatch):
+def test_a_call_gives_the_loop_a_chance_to_look_up():
     # Far from the origin and all but without a ridge, radii and scales never end.
-    monkeypatch.setattr(fixed_radius, "_EFFORT", 10**6)
     rng = np.random.default_rng(0)
     X = 1e8 * rng.normal(size=(60, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     K = X @ X.T
     problem = CoreProblem(K, y, np.full(60, 0.5), float(np.diagonal(K).max()) + 1.5)
-    method = FixedRadiusBall(0.0)
+    method = FixedRadiusBall(0.0, effort=10**6)
     ball = method.begin(problem, None)
     for _ in range(3):
         finer = method.refine(problem, ball)
@@ -65,7 +65,7 @@ def test_algorithm_2_keeps_its_bound_at_the_smallest_possible_radius(epsilon):
         p = problem(seed)
         r2 = exact_radius2(seed) * (1 + 1e-7)
         method = FixedRadiusBall(epsilon, multiscale=False, shrink=False, radius2=r2)
-        _, result = solved(p.points, method, growth="batch")
+        _, result = solved(p, method, growth="batch")
         assert result.converged
         assert result.state.balls[0].n_updates <= 1 / epsilon**2
         far = p.distance(alpha_of(result.state, len(p.y))).max()
@@ -82,7 +82,7 @@ def test_algorithm_4_finds_a_radius_between_the_smallest_and_algorithm_3s(epsilo
         p = problem(seed)
         radii2 = []
         for shrink in (False, True):
-            _, result = solved(p.points, FixedRadiusBall(epsilon, True, shrink), growth=grow)
+            _, result = solved(p, FixedRadiusBall(epsilon, True, shrink), growth=grow)
             assert result.converged
             ball = result.state.balls[0]
             assert ball.current_eps == pytest.approx(epsilon)
@@ -103,10 +103,10 @@ def test_algorithm_4_shrinks_as_far_as_a_plain_version(epsilon):
     shrunk = 0
     for seed in range(0, 60, 2):
         p = problem(seed, kernel="rbf")
-        assert (p.points.weight == 1.0).all()  # the plain version has no centre constraint
+        assert (p.problem.weight == 1.0).all()  # the plain version has no centre constraint
         explicit = np.linalg.cholesky(p.Q)
         naive = reference.naive_shrinking(explicit, float(np.sqrt(p.eta)), epsilon)
-        _, result = solved(p.points, FixedRadiusBall(epsilon), growth="batch")
+        _, result = solved(p, FixedRadiusBall(epsilon), growth="batch")
         radius = np.sqrt(result.state.balls[0].fixed_radius2)
         assert radius <= naive.radius * (1 + epsilon)
         shrunk += naive.radius < 0.999 * np.sqrt(p.eta)
@@ -117,7 +117,7 @@ def test_algorithm_4_comes_to_an_end_at_every_epsilon():
     # The radii may approach a limit that they never reach; each ε must get its turn all the same.
     for seed in range(N_PROBLEMS):
         p = problem(seed)
-        _, result = solved(p.points, FixedRadiusBall(2.0**-16), Limits(300), growth="batch")
+        _, result = solved(p, FixedRadiusBall(2.0**-16), Limits(300), growth="batch")
         assert result.converged, (seed, result.certificate.stopped)
         assert result.state.balls[0].current_eps == 2.0**-16
 
@@ -127,11 +127,10 @@ def test_a_centre_on_a_single_point_is_certified_without_a_warning():
     for seed in range(N_PROBLEMS):
         p = problem(seed)
         far = int(np.argmax(np.diag(p.Q)))
-        first = np.concatenate([[far], np.delete(np.arange(len(p.y)), far)])
-        alpha = np.zeros((1, len(p.y)))
-        alpha[0, 0] = 1.0
+        start = earlier(p, np.array([far]), np.ones(1))
         method = FixedRadiusBall(1.5, multiscale=False, shrink=False)
-        _, result = solved(p.points, method, growth="batch", first=first, first_alpha=alpha)
+        _, result = solved(p, method, growth="batch", earlier=start)
+        assert result.certificate.n_vectors == 1
         true = p.distance(alpha_of(result.state, len(p.y))).max() / np.sqrt(exact_radius2(seed))
         assert result.certificate.eps >= true - 1 - 1e-7
 
@@ -139,7 +138,7 @@ def test_a_centre_on_a_single_point_is_certified_without_a_warning():
 def test_ball_vectors_reach_the_gap_that_was_asked_for():
     for seed in range(0, N_PROBLEMS, 3):
         p = problem(seed)
-        solver, result = solved(p.points, FixedRadiusBall(0.0), growth="batch", tol=1e-3)
+        solver, result = solved(p, FixedRadiusBall(0.0), growth="batch", tol=1e-3)
         assert result.converged
         primal, best = primal_of(p, solver, result.state), exact_value(seed)
         assert (primal - best) / primal <= 1e-3
@@ -148,8 +147,8 @@ def test_ball_vectors_reach_the_gap_that_was_asked_for():
 def test_a_fixed_radius_ball_goes_through_all_scales_down_to_its_epsilon(monkeypatch):
     p = problem(0)
     sign = np.ascontiguousarray(p.y)
-    ridge = 1.0 / (2.0 * p.points.C * p.points.weight)
-    core = CoreProblem(p.K, sign, ridge, p.points.eta)
+    ridge = 1.0 / (2.0 * p.problem.C[0] * p.problem.weight)
+    core = CoreProblem(p.K, sign, ridge, p.eta)
     method = FixedRadiusBall(0.01)
     epsilons, radii = [], []
     settle = FixedRadiusBall._settle

@@ -11,21 +11,27 @@ import numpy as np
 from tests.reference import balls as reference
 from tests.reference import kernels as plain_kernels
 from tests.reference import svm
-from widemargin.balls import CoreSet, Points, joining
+from widemargin.balls import BatchSizes, CoreOptions, CoreSet, Directions
+from widemargin.balls.ball import Precision, largest_norm2
+from widemargin.expansion import Earlier
 from widemargin.kernels import make_kernel
 from widemargin.loop import Limits, run
+from widemargin.problem import Problem
 from widemargin.rows import as_rows
 
 N_PROBLEMS = 105
 EPSILONS = [0.1, 0.01, 0.001]
 KERNELS = ["rbf", "linear", "poly", "laplacian", "inverse_squared_distance"]
+TWO_CLASSES = np.array([[-1.0], [1.0]])
+# Batches and samples smaller than forty rows, as they are on large data.
+SMALL_STEPS = BatchSizes(first=4, least=3, sample=6)
 
 
 @dataclass(frozen=True)
-class Problem:
+class Case:
     """Labelled rows, and everything about their balls that an oracle knows."""
 
-    points: Points
+    problem: Problem
     y: np.ndarray
     K: np.ndarray
     Q: np.ndarray
@@ -85,18 +91,15 @@ def problem(seed: int, directions: int = 0, kernel: str | None = None, n: int | 
         coef = rotation @ top.T
         given = vectors, coef
         P = plain(X, vectors) @ coef.T
-    points = Points(
-        as_rows(X, memory=10**8, threads=1),
-        make_kernel(name, **parameters),
-        (y > 0).astype(np.intp),
-        np.array([[-1.0], [1.0]]),
-        weight,
-        C,
-        np.arange(size),
-        None if P is None else P[None],
-    )
+    stated = stated_problem(X, (y > 0).astype(np.intp), weight, C, make_kernel(name, **parameters))
     K = plain(X, X)
-    return Problem(points, y, K, svm.signed_kernel(K, y, C, weight), P, given)
+    return Case(stated, y, K, svm.signed_kernel(K, y, C, weight), P, given)
+
+
+def stated_problem(X, code, weight, C, kernel, table=TWO_CLASSES, memory=10**8, threads=1):
+    """The problem of dense rows as core sets take it."""
+    rows = as_rows(X, memory=memory, threads=threads)
+    return Problem.of(rows, kernel, code, table, weight, C)
 
 
 @cache
@@ -114,23 +117,27 @@ def exact_value(seed: int, directions: int = 0) -> float:
     return -svm.dual_value(problem(seed, directions).deflated, exact_alpha(seed, directions))
 
 
-def core_set(points: Points, method: Any, **changes: Any) -> CoreSet:
-    options = {
-        "growth": "one",
-        "sample_size": None,
-        "tol": None,
-        "capacity": 10_000,
-        "capacity_name": "max_vectors=10000",
-        "dtype": np.float64,
-        "rng": np.random.default_rng(0),
-        "threads": 1,
-    }
-    return CoreSet(points, method, **(options | changes))
+def core_set(
+    given: Case | Problem, method: Any, dtype: Any = np.float64, **changes: Any
+) -> CoreSet:
+    """A core set in float64 that stops by ball unless a gap is asked for."""
+    stated = given.problem if isinstance(given, Case) else given
+    options = {"growth": "one", "sample_size": None, "by_ball": "tol" not in changes}
+    if isinstance(given, Case) and given.P is not None:
+        options["directions"] = Directions(np.array([given.P]))
+    precision = Precision.in_type(dtype, stated, largest_norm2(stated))
+    return CoreSet(stated, method, CoreOptions(**(options | changes)), precision)
 
 
-def solved(points: Points, method: Any, limits: Limits | None = None, **changes: Any):
-    solver = core_set(points, method, **changes)
+def solved(given: Case | Problem, method: Any, limits: Limits | None = None, **changes: Any):
+    solver = core_set(given, method, **changes)
     return solver, run(solver, limits or Limits(max_iter=5000))
+
+
+def earlier(case: Case, index: np.ndarray, alpha: np.ndarray) -> Earlier:
+    """Dual variables of some rows as an earlier solution."""
+    coef = (alpha * case.y[index])[:, None]
+    return Earlier(index, coef, coef.sum(axis=0))
 
 
 def alpha_of(state: Any, n: int, p: int = 0) -> np.ndarray:
@@ -139,18 +146,11 @@ def alpha_of(state: Any, n: int, p: int = 0) -> np.ndarray:
     return alpha
 
 
-def primal_of(p: Problem, solver: CoreSet, state: Any) -> float:
+def primal_of(case: Case, solver: CoreSet, state: Any) -> float:
     """The SVM's objective of the machine that is handed out, in float64 from scratch."""
-    machines, core, beta = solver.machines(state)
-    full = np.zeros(len(p.y))
-    full[core] = beta[:, 0]
-    K = p.K if p.P is None else p.K - p.P @ p.P.T
-    weight = p.points.weight
-    return svm.l2svm_objective_primal(K, p.y, p.points.C, weight, full, machines.intercept[0])
-
-
-def small_steps(monkeypatch) -> None:
-    """Let batches and samples be smaller than forty rows, as they are on large data."""
-    monkeypatch.setattr(joining, "_FIRST", 4)
-    monkeypatch.setattr(joining, "_LEAST", 3)
-    monkeypatch.setattr(joining, "_SAMPLE", 6)
+    machines = solver.machines(state)
+    full = np.zeros(len(case.y))
+    full[machines.index] = machines.expansion.coef[:, 0]
+    K = case.K if case.P is None else case.K - case.P @ case.P.T
+    C, weight, bias = case.problem.C[0], case.problem.weight, machines.expansion.intercept[0]
+    return svm.l2svm_objective_primal(K, case.y, C, weight, full, bias)

@@ -164,15 +164,18 @@ class Precision:
         ‖α‖ ≤ 2C √(max s · Σs), and so what rounding can do to the objectives.
         """
         weight = problem.weight
-        spread = float(weighted_moments(problem.rows, weight).variance.sum())
         norm = 2.0 * float(problem.C[0]) * float(np.sqrt(weight.max() * weight.sum()))
-        coarse, fine = (
-            4.0 * problem.kernel.rounding(spread, dtype) * eta for dtype in (np.float32, np.float64)
-        )
+        coarse = cls.in_type(np.float32, problem, eta)
         varies = problem.kernel.constant_diagonal is None
-        if tol is None or varies or not coarse * norm <= tol / 4:
-            return cls(np.float64, fine)
-        return cls(np.float32, coarse)
+        if tol is None or varies or not coarse.rounding * norm <= tol / 4:
+            return cls.in_type(np.float64, problem, eta)
+        return coarse
+
+    @classmethod
+    def in_type(cls, dtype: DTypeLike, problem: Problem, eta: float) -> Precision:
+        """Return the precision of kernel values of a type."""
+        spread = float(weighted_moments(problem.rows, problem.weight).variance.sum())
+        return cls(dtype, 4.0 * problem.kernel.rounding(spread, dtype) * eta)
 
 
 def largest_norm2(problem: Problem) -> float:

@@ -99,16 +99,24 @@ class CoreSet(Generic[State]):
         How a ball is found on the core rows.
     options : CoreOptions
         How the core set grows.
+    precision : Precision, default=None
+        Of the kernel values; None decides by what is asked for.
     """
 
-    def __init__(self, problem: Problem, method: BallMethod[State], options: CoreOptions) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        method: BallMethod[State],
+        options: CoreOptions,
+        precision: Precision | None = None,
+    ) -> None:
         self.problem = problem
         self.method = method
         self.options = options
         self.tol = None if options.by_ball else options.tol
         self.eta = largest_norm2(problem)
-        precision = Precision.of(problem, self.eta, self.tol)
-        self.dtype, self._rounding = precision.dtype, precision.rounding
+        chosen = Precision.of(problem, self.eta, self.tol) if precision is None else precision
+        self.dtype, self._rounding = chosen.dtype, chosen.rounding
         self.capacity, self.capacity_name = self._capacity()
         self.rng = options.rng
         self.growth: Growth = InBatches(problem, self.capacity, self.rng, options.sizes)
@@ -118,7 +126,8 @@ class CoreSet(Generic[State]):
         self.first_alpha = np.empty((problem.n_problems, 0))
         earlier = options.earlier
         # With less room than before, the earlier solution is of no use.
-        if earlier is not None and len(earlier.index) + len(problem.table) <= self.capacity:
+        room = np.inf if self.capacity == problem.n else self.capacity - len(problem.table)
+        if earlier is not None and len(earlier.index) <= room:
             self.first = earlier.index
             self.first_alpha = np.maximum(earlier.coef.T * problem.signs(self.first).T, 0.0)
         self.matrix = CoreMatrix(problem, self.capacity, self.dtype)
