@@ -1,5 +1,6 @@
 """Sparse machines, and what is said about them computed from their vectors alone."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.svm import SVC
 
 from tests.reference.data import moons, wine
 from widemargin.sparse import SparseFisherClassifier, SparseMarginClassifier
+from widemargin.sparse.placement import PlacementSizes
 
 RIDGE = 1e-8  # of the matrix of the vectors, see sparse/marginal.py
 GAMMA = 0.1
@@ -42,6 +44,16 @@ def sparse_machine(way="hinge", n_vectors=3, **parameters):
     return cls(
         n_vectors, **{"random_state": 0, "gamma": GAMMA, "n_jobs": 1} | WAYS[way] | parameters
     )
+
+
+def with_sizes(machine, **sizes):
+    """The same machine, for which few rows are many."""
+
+    class Sized(type(machine)):
+        def _options(self, resources):
+            return replace(super()._options(resources), sizes=PlacementSizes(**sizes))
+
+    return Sized(**machine.get_params())
 
 
 def problems_of(machine, y):

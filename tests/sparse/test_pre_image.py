@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
 from widemargin.kernels import RBF, make_kernel
-from widemargin.sparse.pre_image import Distance, Expansion, pre_image, reduced
+from widemargin.sparse.pre_image import Combination, Distance, pre_image, reduced
 
 
 def moons(n=120, seed=0):
@@ -21,7 +21,7 @@ def machine_of(gamma=1.0, n=120, kernel=None):
     X, y = moons(n)
     kernel = RBF(gamma) if kernel is None else kernel
     svm = SVC(kernel="precomputed").fit(kernel.block(X, X), y)
-    return Expansion(kernel, X[svm.support_], svm.dual_coef_[0])
+    return Combination(kernel, X[svm.support_], svm.dual_coef_[0])
 
 
 def distance(machine, vectors, coef):
@@ -52,7 +52,7 @@ def test_the_best_of_many_starts_is_the_best_of_a_grid():
 
 
 def test_a_start_where_the_denominator_vanishes_is_survived():
-    machine = Expansion(RBF(1.0), np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([1.0, -1.0]))
+    machine = Combination(RBF(1.0), np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([1.0, -1.0]))
     far = np.array([[0.0, 0.0], [0.0, 1e3]])
     z, _ = pre_image(machine, far)
     assert np.isfinite(z).all()
@@ -132,8 +132,8 @@ def test_enough_vectors_reproduce_the_machine():
 
 def test_a_machine_of_zero_and_one_without_length_are_told_apart():
     X = np.random.default_rng(0).normal(size=(6, 2))
-    zero = Expansion(RBF(1.0), X[[0, 0, 1]], np.array([1.0, -1.0, 0.0]))
+    zero = Combination(RBF(1.0), X[[0, 0, 1]], np.array([1.0, -1.0, 0.0]))
     assert reduced(zero, 2, np.random.default_rng(0)).coef.tolist() == [0.0]
-    negative = Expansion(make_kernel("sigmoid", gamma=1.0, coef0=-5.0), X, np.ones(6))
+    negative = Combination(make_kernel("sigmoid", gamma=1.0, coef0=-5.0), X, np.ones(6))
     with pytest.raises(ValueError, match="squared length"):
         reduced(negative, 2, np.random.default_rng(0))

@@ -260,6 +260,50 @@ def test_bad_parameters_are_named(estimator, error, words):
         estimator.fit(X, y)
 
 
+@pytest.mark.parametrize("method", ["rs", "mrs"])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        MarginClassifier(engine="cells", cells=30, random_state=0),
+        MarginClassifierCV([1.0], cv=2, engine="cells", cells=30, random_state=0),
+    ],
+    ids=["one", "search"],
+)
+def test_machines_of_cells_are_refused_by_name_fitted_or_not(cells, method):
+    X, y = moons()
+    refused = pytest.raises(
+        ValueError, match=r"estimator=Margin.*machine for each cell.*engine='exact' or.*'span'"
+    )
+    with refused:
+        ReducedSetClassifier(cells, 3, method=method).fit(X, y)
+    fitted = clone(cells).fit(X, y)
+    for estimator in (fitted, FrozenEstimator(fitted)):
+        with refused:
+            ReducedSetClassifier(estimator, 3, method=method).fit(X, y)
+    # As where the engine was chosen: cells are what it has, whatever it was told.
+    with refused:
+        ReducedSetClassifier(fitted.set_params(engine="auto"), 3, method=method).fit(X, y)
+    # Fitted again with one machine, it is compressed.
+    whole = fitted.set_params(engine="span").fit(X, y)
+    assert ReducedSetClassifier(whole, 3, method=method, random_state=0).fit(X, y).n_vectors_ == 3
+
+
+def test_a_choice_of_cells_is_refused_when_it_is_made():
+    class Chosen(MarginClassifier):
+        """The engine chooses cells of its own accord."""
+
+        def _fit(self, problem, resources, earlier):
+            self.engine = "cells"
+            try:
+                return super()._fit(problem, resources, earlier)
+            finally:
+                self.engine = "auto"
+
+    X, y = moons()
+    with pytest.raises(ValueError, match=r"estimator=Chosen.*machine for each cell"):
+        ReducedSetClassifier(Chosen(cells=30, random_state=0), 3).fit(X, y)
+
+
 def test_a_kernel_without_a_gradient_serves_the_reduced_svm():
     X, y = moons()
 

@@ -11,20 +11,20 @@ from sklearn.svm import SVC
 
 from tests.reference import span as span_reference
 from tests.reference import svm as svm_reference
-from widemargin.loop import Deadline
 from widemargin.kernels import KERNELS, RBF, CallableKernel, Precomputed, make_kernel
+from widemargin.loop import Deadline
+from widemargin.problem import Problem, one_vs_rest
 from widemargin.rows import as_rows
 from widemargin.sparse.fisher_marginal import Fisher
 from widemargin.sparse.hinge_marginal import Hinge, HingeMarginal
 from widemargin.sparse.marginal import RIDGE, Marginal, NoSpan
-from widemargin.sparse.one_class import OneClass
-from widemargin.sparse.vector_search import minimise
 from widemargin.sparse.squared_hinge_marginal import SquaredHinge
+from widemargin.sparse.vector_search import minimise
 from widemargin.threads import single_threaded_blas
 
-C, MU, NU = 10.0, 1e-2, 0.3
+C, MU = 10.0, 1e-2
 ONE_VS_REST = 2.0 * np.eye(3) - 1.0
-FUNCTIONS = ["squared_hinge", "hinge", "fisher", "one_class"]
+FUNCTIONS = ["squared_hinge", "hinge", "fisher"]
 NAMES = sorted(name for name, kernel in KERNELS.items() if kernel.differentiable)
 # Where two rows meet, or share a coordinate, these have a corner.
 SMOOTH = sorted(set(NAMES) - {"laplacian", "inverse_distance"})
@@ -58,10 +58,8 @@ def make(which, X, code, weight, kernel, threads=1):
     rows = rows_of(X, threads)
     if which == "fisher":
         return Fisher(rows, kernel, np.where(code == 0, 1.0, -1.0), weight, MU)
-    if which == "one_class":
-        return OneClass(rows, kernel, weight, NU, threads)
     cls = {"squared_hinge": SquaredHinge, "hinge": Hinge}[which]
-    return cls(rows, kernel, code, ONE_VS_REST, weight, C, threads)
+    return cls(Problem.of(rows, kernel, code, ONE_VS_REST, weight, C))
 
 
 def vectors_with_a_twin():
@@ -108,7 +106,7 @@ def moons(n=80, seed=0):
 
 def machine_of(X, code, loss=SquaredHinge, C=1.0, gamma=1.0, weight=None):
     weight = np.ones(len(X)) if weight is None else weight
-    return loss(rows_of(X), RBF(gamma), code, np.array([[-1.0], [1.0]]), weight, C)
+    return loss(Problem.of(rows_of(X), RBF(gamma), code, one_vs_rest(2), weight, C))
 
 
 # Gradients.
@@ -233,19 +231,6 @@ def test_fisher_is_the_largest_eigenvalue_of_the_pair():
     assert beta @ means[0] + result.intercept[0] > 0 > beta @ means[1] + result.intercept[0]
 
 
-def test_one_class_is_the_optimum_in_the_span():
-    X, _, weight = data()
-    kernel, Z = RBF(0.3), np.random.default_rng(7).normal(size=(4, 4))
-    for nu in (0.01, 0.3, 5.0):
-        result = OneClass(rows_of(X), kernel, weight, nu)(Z)
-        F = span_reference.features(gram_with_ridge(kernel, Z), kernel.block(X, Z))
-        v, rho = cp.Variable(4), cp.Variable()
-        loss = weight @ cp.square(cp.pos(rho - F @ v)) / (2 * nu * weight.sum())
-        problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(v) - rho + loss))
-        np.testing.assert_allclose(result.value, problem.solve(solver=cp.CLARABEL), rtol=1e-6)
-        np.testing.assert_allclose(result.intercept[0], -rho.value, rtol=1e-3)
-
-
 @pytest.mark.parametrize("which", FUNCTIONS)
 def test_the_dual_is_a_lower_bound_and_a_tight_one(which):
     X, code, weight = data()
@@ -323,7 +308,7 @@ def test_a_start_changes_nothing_but_the_time(which):
     np.testing.assert_allclose(function(Z, other).value, cold.value, rtol=1e-12)
 
 
-@pytest.mark.parametrize("which", ["squared_hinge", "hinge", "one_class"])
+@pytest.mark.parametrize("which", FUNCTIONS)
 def test_threads_do_not_change_a_bit(which):
     X, code, weight = data(n=6000)
     Z = np.random.default_rng(11).normal(size=(20, 4))
@@ -354,8 +339,6 @@ def test_classes_with_the_same_mean_give_fisher_nothing_to_do():
     [
         (Fisher, (np.ones(30), np.ones(30), 1.0), "only one class"),
         (Fisher, (np.ones(30), np.ones(30), 0.0), "mu=0.0"),
-        (OneClass, (np.ones(30), 0.0), "nu=0.0"),
-        (OneClass, (np.zeros(30), 0.5), "weight"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(cls, arguments, message):
@@ -385,7 +368,7 @@ def test_the_search_ends_where_the_gradient_vanishes():
     X, code = moons()
     function = machine_of(X, code)
     found = minimise(function, X[:4], max_iter=500, tol=1e-12)
-    assert found.converged
+    assert found.stop.converged
     assert np.linalg.norm(found.marginal.gradient) < 1e-4 * np.linalg.norm(function(X[:4]).gradient)
 
 
@@ -421,28 +404,40 @@ def interrupt():
 def test_an_interrupt_leaves_the_best_point_so_far():
     X, code = moons()
     found = minimise(Watched(machine_of(X, code), 6, interrupt), X[:4])
-    assert found.stopped == "interrupted"
-    assert not found.converged
+    assert found.stop.reason == "interrupted"
+    assert not found.stop.converged
     assert found.n_evaluations == 5
     assert found.marginal.value == found.history.min() < found.history[0]
     again = machine_of(X, code)(found.vectors)
     np.testing.assert_allclose(again.value, found.marginal.value, rtol=1e-9)
 
 
-def test_an_interrupt_before_there_is_a_point_is_passed_on():
+def test_an_interrupt_of_the_first_evaluation_leaves_the_point_where_it_starts():
     X, code = moons()
+    deadline = Deadline()
+    found = minimise(Watched(machine_of(X, code), 1, interrupt), X[:4], deadline=deadline)
+    assert found.stop.reason == "interrupted"
+    assert deadline.interrupted
+    np.testing.assert_array_equal(found.vectors, X[:4])
+    assert found.marginal.value == machine_of(X, code)(X[:4]).value
+
+    # A second one is passed on: there is nothing to leave.
+    class Stubborn(Watched):
+        def __call__(self, Z, start=None):
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        minimise(Watched(machine_of(X, code), 1, interrupt), X[:4])
+        minimise(Stubborn(machine_of(X, code), 1, interrupt), X[:4])
 
 
 def test_limits_end_the_search_with_a_valid_result():
     X, code = moons()
     none = minimise(machine_of(X, code), X[:4], deadline=Deadline.after(0.0))
-    assert none.stopped == "max_time=0 reached"
+    assert none.stop.reason == "max_time=0 reached"
     np.testing.assert_array_equal(none.vectors, X[:4])
     assert len(none.history) == 1
     few = minimise(machine_of(X, code), X[:4], max_iter=3)
-    assert few.stopped == "max_iter=3 reached"
+    assert few.stop.reason == "max_iter=3 reached"
     assert few.certificate.n_iter == 3
     assert minimise(machine_of(X, code), X[:4], max_iter=0).n_evaluations == 1
 
@@ -456,7 +451,7 @@ def test_a_report_sees_every_step_and_can_stop_the_search():
         return len(seen) == 4
 
     found = minimise(machine_of(X, code), X[:4], report=report)
-    assert found.stopped == "a callback asked to stop"
+    assert found.stop.reason == "a callback asked to stop"
     np.testing.assert_array_equal([c.primal for c in seen], found.history)
     assert [c.n_iter for c in seen] == [0, 1, 2, 3]
     assert seen[-1].n_kernel > seen[0].n_kernel > 0

@@ -9,10 +9,12 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
+from tests.reference.sparse import with_sizes
 from widemargin.kernels import RBF, make_kernel
-from widemargin.sparse import SparseMarginClassifier, start
-from widemargin.sparse import classifier as module
-from widemargin.sparse.pre_image import Expansion
+from widemargin.sparse import SparseMarginClassifier
+from widemargin.sparse import placement as module
+from widemargin.sparse.pre_image import Combination
+from widemargin.sparse.reduced_start import reduced_set
 from widemargin.threads import single_threaded_blas
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -31,12 +33,17 @@ def _svm(n=120, C=1.0):
     return SVC(C=C, gamma=GAMMA, tol=1e-8).fit(X, y)
 
 
-def _expansion(svm):
-    return Expansion(RBF(GAMMA), svm.support_vectors_, svm.dual_coef_[0])
+def _machine(svm):
+    return Combination(RBF(GAMMA), svm.support_vectors_, svm.dual_coef_[0])
 
 
-def _started(machine, count, seed=0):
-    return start.reduced_set(machine, count, np.random.default_rng(seed))
+def _started(machine, count, **ways):
+    return reduced_set(machine, count, np.random.default_rng(0), **ways)
+
+
+def _clusters(machine, count):
+    """Where vectors are before they move."""
+    return _started(machine, count, max_iter=0)
 
 
 def _distance(machine, Z):
@@ -47,12 +54,11 @@ def _distance(machine, Z):
     return 1.0 - taken / (a @ rbf_kernel(X, gamma=GAMMA) @ a)
 
 
-def test_half_of_the_clusters_are_of_either_side_and_follow_the_coefficients(monkeypatch):
-    monkeypatch.setattr(start, "_STEPS", 0)
-    machine = _expansion(_svm())
+def test_half_of_the_clusters_are_of_either_side_and_follow_the_coefficients():
+    machine = _machine(_svm())
     weight = np.abs(machine.coef)
     for count in (8, 9):
-        Z = _started(machine, count)
+        Z = _clusters(machine, count)
         assert Z.shape == (count, 2)
         halves = Z[: (count + 1) // 2], Z[(count + 1) // 2 :]
         for side, own in zip((machine.coef > 0, machine.coef < 0), halves, strict=True):
@@ -67,24 +73,21 @@ def test_half_of_the_clusters_are_of_either_side_and_follow_the_coefficients(mon
             assert s @ ((X - own[near]) ** 2).sum(axis=1) < 1.5 * best.inertia_
 
 
-def test_a_side_with_few_vectors_leaves_its_share_to_the_other(monkeypatch):
-    monkeypatch.setattr(start, "_STEPS", 0)
+def test_a_side_with_few_vectors_leaves_its_share_to_the_other():
     for few, sign in ((1, 1.0), (2, 1.0), (1, -1.0), (2, -1.0)):
         X = np.random.default_rng(0).normal(size=(12, 2)) + np.array([[9.0, 0.0]])
         coef = np.full(12, -sign)
         coef[:few], X[:few, 0] = sign * (12 - few) / few, -9.0
-        Z = _started(Expansion(RBF(0.01), X, coef), 7)
+        Z = _clusters(Combination(RBF(0.01), X, coef), 7)
         assert len(Z) == 7
         assert (Z[:, 0] < 0).sum() == few
 
 
-def test_vectors_move_towards_the_machine(monkeypatch):
-    machine = _expansion(_svm())
+def test_vectors_move_towards_the_machine():
+    machine = _machine(_svm())
     for count in (4, 10):
         Z = _started(machine, count)
-        monkeypatch.setattr(start, "_STEPS", 0)
-        centres = _started(machine, count)
-        monkeypatch.undo()
+        centres = _clusters(machine, count)
         assert Z.shape == centres.shape == (count, 2)
         assert _distance(machine, Z) < 0.5 * _distance(machine, centres)
         # Rows of the machine drawn at random, by far.
@@ -93,19 +96,17 @@ def test_vectors_move_towards_the_machine(monkeypatch):
         assert _distance(machine, Z) < 0.5 * min(drawn)
 
 
-def test_clusters_stay_where_too_little_of_the_machine_is_in_their_span(monkeypatch):
-    machine = _expansion(_svm())
-    monkeypatch.setattr(start, "_STEPS", 0)
-    centres = _started(machine, 4)
-    monkeypatch.undo()
+def test_clusters_stay_where_too_little_of_the_machine_is_in_their_span():
+    machine = _machine(_svm())
+    centres = _clusters(machine, 4)
     left = _distance(machine, centres)
     for limit, stays in ((0.99 * left, True), (1.01 * left, False)):
-        monkeypatch.setattr(start, "_MOST_LEFT", limit)
-        assert np.array_equal(_started(machine, 4), centres) == stays
+        found = _started(machine, 4, most_left=limit)
+        assert np.array_equal(found, centres) == stays
 
 
 def test_a_machine_with_no_more_vectors_is_where_it_starts():
-    machine = _expansion(_svm())
+    machine = _machine(_svm())
     for count in (len(machine.coef), len(machine.coef) + 1):
         assert_array_equal(_started(machine, count), machine.vectors)
 
@@ -114,7 +115,7 @@ def test_a_machine_with_no_more_vectors_is_where_it_starts():
 def test_a_machine_without_length_starts_at_its_clusters(kernel):
     # Terms that cancel; and tanh is no Mercer kernel, which gives squared lengths below zero.
     X = np.random.default_rng(0).normal(size=(6, 2))
-    Z = _started(Expansion(kernel, np.concatenate([X, X]), np.repeat([1.0, -1.0], 6)), 4)
+    Z = _started(Combination(kernel, np.concatenate([X, X]), np.repeat([1.0, -1.0], 6)), 4)
     assert Z.shape == (4, 2)
     assert np.isfinite(Z).all()
     assert (euclidean_distances(Z, X).min(axis=1) < 3.0).all()
@@ -157,9 +158,9 @@ def test_shared_vectors_come_from_the_machines_of_all_problems(monkeypatch):
     X = scale(X)[::2]
     y, seen, whole = y[::2], [], module.reduced_set
 
-    def recording(machine, count, rng):
+    def recording(machine, count, rng, **limits):
         seen.append((machine, count))
-        return whole(machine, count, rng)
+        return whole(machine, count, rng, **limits)
 
     monkeypatch.setattr(module, "reduced_set", recording)
     shared = {"share_vectors": True, "gamma": 0.1, "init": "reduced_set", "max_iter": 1}
@@ -174,11 +175,19 @@ def test_shared_vectors_come_from_the_machines_of_all_problems(monkeypatch):
             assert_allclose(machine.coef[order[0]], svm.dual_coef_[0, order[1]], atol=0.05)
 
 
-def test_rows_that_are_too_many_for_the_exact_machine_are_named(monkeypatch):
-    X, y = make_moons(60, noise=0.25, random_state=0)
-    monkeypatch.setattr(module, "_MOST_EXACT_ROWS", 50)
-    with pytest.raises(ValueError, match=r"init='reduced_set'.*60 rows; use init='kmeans'"):
-        SparseMarginClassifier(5, init="reduced_set").fit(X, y)
+def test_of_too_many_rows_a_sample_has_the_exact_machine():
+    X, y = make_moons(400, noise=0.25, random_state=0)
+    parameters = {"gamma": GAMMA, "init": "reduced_set", "max_iter": 1, "random_state": 0}
+    whole = SparseMarginClassifier(0.2, **parameters).fit(X, y)
+    sample = with_sizes(SparseMarginClassifier(0.2, **parameters), exact_rows=100).fit(X, y)
+    # A quarter of the rows has about a quarter of the support vectors.
+    assert 0.15 * whole.n_vectors_ < sample.n_vectors_ < 0.5 * whole.n_vectors_
+    assert sample.score(X, y) > 0.9
+    given = with_sizes(SparseMarginClassifier(8, **parameters), exact_rows=100).fit(X, y)
+    assert given.n_vectors_ == 8
+    # It has begun where the machine is, though that is of a sample: far below centres of all rows.
+    centres = SparseMarginClassifier(8, **parameters | {"init": "kmeans"}).fit(X, y)
+    assert given.history_[0][0] < 1.1 * centres.history_[0][0]
 
 
 def test_rows_that_say_nothing_are_survived():

@@ -25,10 +25,12 @@ from tests.reference.sparse import (
     small_moons,
     sparse_machine,
     two_and_three,
+    with_sizes,
 )
-from widemargin.sparse import classifier as module
+from widemargin.sparse import placement as module
 from widemargin.sparse.fisher_marginal import Fisher
 from widemargin.sparse.hinge_marginal import Hinge
+from widemargin.sparse.placement import PlacementSizes
 from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 
 # Many fits are cut short, to save time; where one must be warned of, the test says so.
@@ -36,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 one_of_each = pytest.mark.parametrize("way", ["hinge", "shared squared", "fisher svm"])
 
 
-def test_a_share_is_one_of_the_exact_machines_support_vectors(monkeypatch):
+def test_a_share_is_one_of_the_exact_machines_support_vectors():
     X, y = small_moons()
     weight = 0.2 + np.random.default_rng(0).random(len(X))
     for kernel, C, share in (("rbf", 1.0, 0.25), ("poly", 10.0, 1.0), ("laplacian", 5.0, 0.1)):
@@ -46,9 +48,6 @@ def test_a_share_is_one_of_the_exact_machines_support_vectors(monkeypatch):
         machine = sparse_machine(n_vectors=share, C=C, kernel=kernel, max_iter=1, **parameters)
         machine.fit(X, y, sample_weight=weight)
         assert machine.n_vectors_ == round(share * len(svm.support_))
-    monkeypatch.setattr(module, "_MOST_EXACT_ROWS", 100)
-    with pytest.raises(ValueError, match=r"n_vectors=0\.1.*120 rows; give a whole number"):
-        sparse_machine(n_vectors=0.1).fit(X, y)
 
 
 def test_a_share_counts_every_copy_of_a_support_vector():
@@ -77,7 +76,9 @@ def test_a_share_of_several_classes_is_one_of_each_problems_machine_or_of_the_co
     assert_array_equal(np.bincount(machine.vector_problem_), expected)
     assert len(set(expected)) > 1
     machine = sparse_machine("shared hinge", n_vectors=0.2, max_iter=1).fit(X, y)
-    assert machine.n_vectors_ == round(0.2 * len(SVC(gamma=GAMMA).fit(X, y).support_))
+    # All vectors of the three machines, each once.
+    support = [SVC(gamma=GAMMA).fit(X, y == c).support_ for c in range(3)]
+    assert machine.n_vectors_ == round(0.2 * len(np.unique(np.concatenate(support))))
 
 
 def test_vectors_start_where_init_says(monkeypatch):
@@ -171,7 +172,7 @@ def _watched(patch, way, before=lambda seen: None):
     seen, evaluate = [], cls.__call__
 
     def watched(self, Z, start=None):
-        seen.append(len(self.weight if cls is not Hinge else self.upper))
+        seen.append(self.span.rows.shape[0])
         before(seen)
         return evaluate(self, Z, start)
 
@@ -189,9 +190,9 @@ def test_an_interrupt_ends_the_fit_with_a_valid_machine(monkeypatch, way, grow, 
         if len(seen) == 4:
             raise KeyboardInterrupt
 
-    if grow == "sample":
-        monkeypatch.setattr(module, "_FIRST_ROWS", 40)
     machine = sparse_machine(way, grow="one" if grow == "one" else None, tol=0.0, max_iter=10)
+    if grow == "sample":
+        machine = with_sizes(machine, first_rows=40)
     with monkeypatch.context() as patch:
         seen = _watched(patch, way, interrupt)
         with pytest.warns(ConvergenceWarning, match="interrupted"):
@@ -206,10 +207,9 @@ def test_an_interrupt_ends_the_fit_with_a_valid_machine(monkeypatch, way, grow, 
 def test_many_rows_are_searched_on_a_sample_first_and_end_with_W_of_all(monkeypatch, way):
     X, y = wine()
     plain = sparse_machine(way, max_iter=40).fit(X, y)
-    monkeypatch.setattr(module, "_FIRST_ROWS", 60)
     with monkeypatch.context() as patch:
         seen = _watched(patch, way)
-        machine = sparse_machine(way, max_iter=40).fit(X, y)
+        machine = with_sizes(sparse_machine(way, max_iter=40), first_rows=60).fit(X, y)
     assert 60 <= seen[0] < 90
     assert set(seen) == {seen[0], len(X)}
     assert_valid(machine, X, y)
@@ -221,13 +221,12 @@ def test_many_rows_are_searched_on_a_sample_first_and_end_with_W_of_all(monkeypa
 
 def test_a_sample_is_left_where_it_gains_little_and_its_cost_is_told(monkeypatch):
     X, y = wine()
-    monkeypatch.setattr(module, "_FIRST_ROWS", 60)
     evaluations = []
-    for rough in (module._ROUGH, 0.0):
-        monkeypatch.setattr(module, "_ROUGH", rough)
+    for rough in (PlacementSizes().rough, 0.0):
+        machine = sparse_machine("shared squared", n_vectors=4, max_iter=60)
         with monkeypatch.context() as patch:
             seen = _watched(patch, "shared squared")
-            machine = sparse_machine("shared squared", n_vectors=4, max_iter=60).fit(X, y)
+            machine = with_sizes(machine, first_rows=60, rough=rough).fit(X, y)
         evaluations.append(seen.count(seen[0]))
         # An evaluation takes the rows against the vectors, and these against themselves twice.
         assert machine.certificate_.n_kernel == sum(4 * n + 2 * 4 * 4 for n in seen)
@@ -236,20 +235,20 @@ def test_a_sample_is_left_where_it_gains_little_and_its_cost_is_told(monkeypatch
 
 
 @every_way
-def test_a_class_that_the_sample_misses_is_learnt_all_the_same(monkeypatch, way):
+def test_a_class_that_the_sample_misses_is_learnt_all_the_same(way):
     X, y = small_moons(300)
     y[np.flatnonzero(X[:, 0] > 1.9)[:2]] = 2
-    monkeypatch.setattr(module, "_FIRST_ROWS", 20)
-    assert_valid(sparse_machine(way, gamma=1.0, max_iter=20).fit(X, y), X, y)
+    machine = with_sizes(sparse_machine(way, gamma=1.0, max_iter=20), first_rows=20)
+    assert_valid(machine.fit(X, y), X, y)
 
 
 def test_the_time_holds_for_the_sample_and_all_rows_together(monkeypatch):
     X, y = small_moons()
     seen = _watched(monkeypatch, "hinge")
-    monkeypatch.setattr(module, "_FIRST_ROWS", 40)
     # A clock by which an evaluation takes a second.
     monkeypatch.setattr("widemargin.loop.perf_counter", lambda: float(len(seen)))
     machine = sparse_machine(n_vectors=8, gamma=1.0, tol=0.0, max_time=10.0)
+    machine = with_sizes(machine, first_rows=40)
     with pytest.warns(ConvergenceWarning, match="max_time=10 reached"):
         machine.fit(X, y)
     assert 8 <= len(seen) <= 12

@@ -106,6 +106,11 @@ class Features(ABC):
         spans = (slice(first, min(n, first + self.chunk)) for first in range(0, n, self.chunk))
         return map(visit, spans) if self.threads <= 1 else ordered_map(visit, spans, self.threads)
 
+    def parts(self, index: IndexArray) -> Iterator[IndexArray]:
+        """Yield numbers of rows, as many at a time as a block may have."""
+        for first in range(0, len(index), self.chunk):
+            yield index[first : first + self.chunk]
+
     def products(self, X: Matrix) -> Matrix:
         """Return the scores of points, a row for each row of X."""
         scores = np.empty((len(X), self.shape[0]))
@@ -134,6 +139,10 @@ class DenseFeatures(Features):
     def block(self, where: slice | IndexArray) -> Matrix:
         """Return some of the rows."""
         return self.G[where]
+
+    def parts(self, index: IndexArray) -> Iterator[IndexArray]:
+        """Yield all of them: where all rows are in memory, some fit in twice."""
+        yield index
 
 
 @dataclass(frozen=True)
@@ -280,15 +289,25 @@ class Newton:
         self._each(self._take_step, list(zip(going, directions, moved, strict=True)))
 
     def run(self, deadline: Deadline | None = None) -> list[Point]:
-        """Take steps until all optima are reached to rounding, or time is over."""
-        for _ in range(_MOST_STEPS):
+        """Take steps until all optima are reached to rounding, or time is over.
+
+        The first step is taken in any case: without it there would be no more than a start.
+        """
+        for number in range(_MOST_STEPS):
             if self.done:
                 break
             with nullcontext() if deadline is None else deadline.ends_on_interrupt():
                 self.step()
             if deadline is not None and deadline.passed:
+                if not number and deadline.interrupted and not self._begun:
+                    self.step()
                 break
         return self.points
+
+    @property
+    def _begun(self) -> bool:
+        """Whether every problem has taken a step."""
+        return all(state.done or state.length for state in self._states)
 
     def _each(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
         """Return the answers for all items; where they are small, threads are not worth it."""
@@ -421,6 +440,10 @@ class _State:
 
     def change(self, changed: IndexArray, features: Features) -> None:
         """Add to the derivatives what rows make of it that went to another piece."""
+        for part in features.parts(changed):
+            self._change(part, features)
+
+    def _change(self, changed: IndexArray, features: Features) -> None:
         problem, before = self.problem, self.before[0][changed]
         stiff, sign = problem.stiff[changed], problem.sign[changed]
         offset, cap = problem.offset[changed], problem.cap[changed]

@@ -26,7 +26,7 @@ from widemargin.sparse.growing import newcomers, stages
 from widemargin.sparse.marginal import Marginal, MarginalFunction
 from widemargin.sparse.pre_image import Combination
 from widemargin.sparse.reduced_start import reduced_set
-from widemargin.sparse.vector_search import Found, minimise
+from widemargin.sparse.vector_search import Found, insisted, minimise
 
 Matrix = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ _LEAST_OF_A_CLASS = 20
 _TRIES = 5
 # Share of the memory budget for the kernel matrix of the exact machine.
 _MATRIX_SHARE = 0.4
-# Gap of the exact machine whose support vectors are counted.
+# Gap of the exact machine whose support vectors are counted, and of a machine that is solved.
 _EXACT_GAP = 1e-6
 
 
@@ -168,6 +168,14 @@ def fit_sparse(problem: Problem, placing: Placing, options: SparseOptions) -> Fi
     )
 
 
+@dataclass(frozen=True)
+class _Exact:
+    """The hinge-loss SVMs of all problems, and how many support vectors they have together."""
+
+    machines: list[Combination]
+    n_support: int
+
+
 class _Placement:
     """Vectors of one problem, or of several that share them."""
 
@@ -192,25 +200,39 @@ class _Placement:
         `enough` is there if somebody has asked to end: vectors then stay where they start.
         """
         start = self._start()
-        sizes = stages(len(start), self.options.grow)
+        sizes = stages(len(start), self.options.grow if enough is None else None)
         curve: list[Found] = []
         for s, size in enumerate(sizes):
-            Z = self._grown(curve[-1], size, enough is not None) if curve else start[:size]
+            if curve and (enough is not None or self.options.deadline.passed):
+                # There is no time to solve the machine of more vectors: it would be a worse one.
+                curve[-1] = _ended(curve[-1], enough or self.options.deadline.stop)
+                break
+            Z = self._grown(curve[-1], size) if curve else start[:size]
             found = self._placed(Z, enough, 2 * (len(sizes) - s))
-            if enough is None and found.stop.kind.by_user:
-                enough = found.stop
-            machine = self.placing.machine(self.problem, found, self.options.deadline)
-            curve.append(replace(found, marginal=machine))
+            curve.append(self._with_machine(found))
+            if enough is None and curve[-1].stop.kind.by_user:
+                enough = curve[-1].stop
         return curve
+
+    def _with_machine(self, found: Found) -> Found:
+        """Return the vectors with the machine on them."""
+        deadline = self.options.deadline
+        machine = insisted(deadline, lambda: self.placing.machine(self.problem, found, deadline))
+        cut = deadline.passed and relative_gap(machine.value, machine.dual) > _EXACT_GAP
+        if found.stop.converged and (cut or deadline.interrupted):
+            found = _ended(found, deadline.stop)
+        return replace(found, marginal=machine)
 
     def _placed(self, Z: Matrix, enough: Stop | None, parts: int) -> Found:
         """Return vectors moved from Z: on a sample first, where there are many rows."""
         options, problem = self.options, self.problem
         shared: dict[str, Any] = {"length": self.length, "report": options.report}
         if not options.move:
-            function = self.placing.function(problem, options.deadline)
-            found = minimise(function, Z, max_iter=0, **shared)
-            stop = options.deadline.stop if options.deadline.passed else _UNMOVED
+            deadline = options.deadline
+            function = self.placing.function(problem, deadline)
+            found = minimise(function, Z, max_iter=0, deadline=deadline, **shared)
+            cut = deadline.passed and found.certificate.gap > _EXACT_GAP
+            stop = deadline.stop if cut or deadline.interrupted else _UNMOVED
             known: dict[str, Any] = {"n_iter": 1, "n_passes": 1, "stopped": stop.reason}
             certificate = replace(found.certificate, **known)
             return replace(found, certificate=certificate, stop=stop)
@@ -228,12 +250,9 @@ class _Placement:
         found = minimise(function, Z, max_iter=steps, tol=options.tol, deadline=until, **shared)
         if first is not None:
             found = _after(first, found)
-        if enough is not None:
-            certificate = replace(found.certificate, stopped=enough.reason)
-            found = replace(found, certificate=certificate, stop=enough)
-        return found
+        return found if enough is None else _ended(found, enough)
 
-    def _grown(self, last: Found, size: int, at_once: bool) -> Matrix:
+    def _grown(self, last: Found, size: int) -> Matrix:
         """Return the vectors with the best of several sets of newcomers.
 
         A vector that the machine has no use for where it is gets a coefficient of zero, and with it
@@ -246,12 +265,17 @@ class _Placement:
         ]
         tries = [np.concatenate([last.vectors, each]) for each in joining]
         deadline = self.options.deadline
-        if not at_once and not deadline.passed:
-            rows = problem if self.sample is None else problem.subset(self.sample)
-            judge = self.placing.function(rows, deadline)
-            with deadline.ends_on_interrupt():
-                return min(tries, key=lambda Z: judge(Z).value)
-        return tries[0]
+        rows = problem if self.sample is None else problem.subset(self.sample)
+        judge = self.placing.function(rows, deadline)
+        best, least = tries[0], np.inf
+        with deadline.ends_on_interrupt():
+            for Z in tries:
+                if deadline.passed:
+                    break
+                value = judge(Z).value
+                if value < least:
+                    best, least = Z, value
+        return best
 
     # Where vectors start.
 
@@ -281,29 +305,27 @@ class _Placement:
             vectors = vectors[np.sort(first)]
         return vectors
 
-    def _count(self, machines: list[Combination] | None = None) -> int:
+    def _count(self, exact: _Exact | None = None) -> int:
         """Return how many vectors are asked for; exact machines need not be fitted twice."""
         wanted = self.options.n_vectors
         if isinstance(wanted, Integral):
             return min(int(wanted), self.problem.n)
-        found = self._exact() if machines is None else machines
-        # Of several problems with one set of vectors, the vectors of all.
-        support = np.unique(np.concatenate([each.vectors for each in found]), axis=0)
-        return min(max(1, round(float(wanted) * len(support))), self.problem.n)
+        found = self._exact() if exact is None else exact
+        return min(max(1, round(float(wanted) * found.n_support)), self.problem.n)
 
     def _reduced_set(self) -> Matrix:
         """Return reduced sets of the exact machines, of each problem its part."""
-        machines = self._exact()
-        count, n_problems = self._count(machines), len(machines)
+        exact = self._exact()
+        count, n_problems = self._count(exact), len(exact.machines)
         parts = []
-        for p, machine in enumerate(machines):
+        for p, machine in enumerate(exact.machines):
             share = (count + n_problems - 1 - p) // n_problems
             if share:
                 deadline = self.options.deadline.part(0.5)
                 parts.append(reduced_set(machine, share, self.rng, deadline=deadline))
         return np.concatenate(parts)
 
-    def _exact(self) -> list[Combination]:
+    def _exact(self) -> _Exact:
         """Return the hinge-loss SVMs of all problems, of a sample where rows are many."""
         options = self.options
         most = int(np.sqrt(_MATRIX_SHARE * options.memory / 4))
@@ -313,7 +335,7 @@ class _Placement:
         X = problem.rows.take(np.arange(problem.n)).astype(np.float64)
         K = np.empty((problem.n, problem.n), dtype=np.float32)
         kernel_values(problem.kernel, problem.rows, X, K)
-        found = []
+        found, copies = [], np.zeros(problem.n)
         for p in range(problem.n_problems):
             sign, upper = problem.sign(p), problem.C[p] * problem.weight
             part = options.deadline.part(0.5 / (problem.n_problems - p))
@@ -321,7 +343,10 @@ class _Placement:
             support = np.flatnonzero(exact.alpha)
             coef = (sign * exact.alpha)[support]
             found.append(Combination(problem.kernel, X[support], coef))
-        return found
+            # Equal rows are one row here, with a bound on α of C for each copy.
+            own = np.maximum(1.0, np.floor(np.abs(coef) / problem.C[p] + _EXACT_GAP))
+            copies[support] = np.maximum(copies[support], own)
+        return _Exact(found, int(copies.sum()))
 
 
 def given_start(init: Any, n_features: int) -> Matrix:
@@ -351,6 +376,11 @@ def _sample(problem: Problem, size: int, *, always: bool = False) -> IndexArray 
     # Rows come in the order of a hash, so that the first ones are a sample.
     others = np.setdiff1d(np.arange(size), chosen)
     return np.sort(np.concatenate([chosen, others[: max(0, size - len(chosen))]]))
+
+
+def _ended(found: Found, stop: Stop) -> Found:
+    """Return what was found, with another reason for its end."""
+    return replace(found, certificate=replace(found.certificate, stopped=stop.reason), stop=stop)
 
 
 def _after(first: Found, found: Found) -> Found:

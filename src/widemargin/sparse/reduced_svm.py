@@ -143,14 +143,16 @@ class ReducedSVMClassifier(KernelClassifier):
                 f"method='mrsvm' needs a kernel with a gradient, which kernel={self.kernel!r} has "
                 "not; use method='rsvm', or a kernel such as 'rbf'."
             )
-        options = SparseOptions(
+        return fit_sparse(problem, _Reduced(self.method), self._options(resources))
+
+    def _options(self, resources: Resources) -> SparseOptions:
+        return SparseOptions(
             **vars(resources),
             n_vectors=self.n_vectors,
             init="distinct",
             move=False,
             share_vectors=self.share_vectors,
         )
-        return fit_sparse(problem, _Reduced(self.method), options)
 
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         super()._keep(problem, fitted)

@@ -156,17 +156,19 @@ class SparseMarginClassifier(KernelClassifier):
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
         check_gradient(problem, self.kernel)
+        return fit_sparse(problem, _Margin(self.loss), self._options(resources))
+
+    def _options(self, resources: Resources) -> SparseOptions:
         given = not isinstance(self.init, str)
-        options = SparseOptions(
+        return SparseOptions(
             **vars(resources),
             n_vectors=self.n_vectors,
-            init=given_start(self.init, problem.rows.shape[1]) if given else self.init,
+            init=given_start(self.init, self.n_features_in_) if given else self.init,
             share_vectors=self.share_vectors,
             grow=self.grow,
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        return fit_sparse(problem, _Margin(self.loss), options)
 
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         super()._keep(problem, fitted)

@@ -24,9 +24,6 @@ from widemargin.problem import Problem
 from widemargin.qp.newton import Features, Newton, Piecewise, best_start
 from widemargin.sparse.marginal import Marginal, Matrix, VectorSpan, started
 
-# Numbers in the matrices and scores of problems that are solved together.
-_MOST_NUMBERS = 8_000_000
-
 
 class SquaredHinge:
     """W(Z) and ∇W(Z) of the L2-SVM for several problems.
@@ -70,6 +67,8 @@ def solve_squared_hinge(
     features: Features,
     near: Matrix | None = None,
     deadline: Deadline | None = None,
+    *,
+    most_numbers: int = 8_000_000,
 ) -> tuple[Matrix, Matrix, float, float]:
     """Solve all problems on features whose last column is 1.
 
@@ -83,6 +82,8 @@ def solve_squared_hinge(
         Solutions of problems nearby.
     deadline : Deadline, default=None
         When to leave it at the steps that are done.
+    most_numbers : int, optional
+        Numbers in the matrices and scores of problems that are solved together.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def solve_squared_hinge(
         Sums over the problems.
     """
     n, size = features.shape
-    most = max(1, _MOST_NUMBERS // (size * size + n))
+    most = max(1, most_numbers // (size * size + n))
     v, pull = np.empty((problem.n_problems, size)), np.empty((problem.n_problems, n))
     none, zero = np.zeros(n), np.zeros(size)
     primal = dual = 0.0

@@ -15,9 +15,10 @@ and the best point evaluated until then is the answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,8 @@ from scipy import optimize
 from widemargin.certificate import Certificate
 from widemargin.loop import Deadline, Ended, Report, Stop, bounds
 from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, NoSpan, Vector
+
+Answer = TypeVar("Answer")
 
 # Pairs of steps and gradients that L-BFGS remembers.
 _MEMORY = 20
@@ -106,13 +109,22 @@ def minimise(
     Returns
     -------
     Found
-        The best vectors seen. An interrupt after the first evaluation ends the search and nothing
-        else.
+        The best vectors seen. An interrupt ends the search and nothing else.
     """
     until = Deadline() if deadline is None else deadline
     search = _Search(function, np.array(Z, dtype=np.float64), length, until, tol, report)
     search.begin(start)
     return search.found(search.run(max_iter))
+
+
+def insisted(deadline: Deadline, work: Callable[[], Answer]) -> Answer:
+    """Return the answer of work without which there is no model, done again after an interrupt.
+
+    The time is over then, so that it should not take long; a second interrupt is passed on.
+    """
+    with deadline.ends_on_interrupt():
+        return work()
+    return work()
 
 
 class _Leave(Exception):
@@ -149,7 +161,7 @@ class _Search:
 
     def begin(self, start: Marginal | None) -> None:
         """Evaluate W where the search starts."""
-        self.best = self._evaluated(self.vectors, start)
+        self.best = insisted(self.deadline, lambda: self._evaluated(self.vectors, start))
         self.scale = max(abs(self.best.value), np.finfo(float).tiny)
         self.history = [self.best.value]
         self.latest = (self.vectors, self.best)
@@ -162,6 +174,8 @@ class _Search:
                 self._tell()
                 if max_iter < 1:
                     return at_limit
+                if self.deadline.passed:
+                    return self.deadline.stop
                 result = self._minimised(max_iter)
             except _Leave as leave:
                 return leave.stop
