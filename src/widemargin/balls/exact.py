@@ -2,12 +2,13 @@
 
 Where the matrix of all kernel values fits into memory, it is made once and serves all problems; a
 step takes each problem that is not solved through one working set (``qp.margin_dual``). Where it
-does not fit, ``matrix_free`` makes them again when they are needed, with the same answer.
+does not fit, that of the rows which support the machine may: a core set finds them. Where even
+that is too large, ``matrix_free`` goes on from there, and makes values again when they are needed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, largest_norm2
 from widemargin.balls.matrix_free import MatrixFree
 from widemargin.certificate import Certificate
-from widemargin.expansion import Fitted, MachineOptions
+from widemargin.expansion import Earlier, Fitted, MachineOptions
 from widemargin.loop import Ended, Limits, Stop, run
 from widemargin.problem import Problem, kernel_values
 from widemargin.qp.margin_dual import MarginDual, next_round
@@ -33,6 +34,8 @@ _SHARE_OF_GAP = 0.25
 _NO_GAP = 1e-14
 # KKT residual that is rounding.
 _KKT = 1e-10
+# Rows for each class that a core set must have room for to be of use.
+_LEAST_CORE = 16
 # Problems with fewer rows are solved sooner than a thread has started.
 _WORTH_A_THREAD = 800
 
@@ -50,20 +53,49 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
     """
     if options.max_vectors is not None and options.max_vectors < problem.n:
         return _on_core_set(problem, options)
-    eta = largest_norm2(problem)
-    precision = Precision.of(problem, eta, options.tol)
-    fits = matrix_bytes(problem.n, precision) <= _MATRIX_SHARE * options.memory
-    solver: Any = (ExactMatrix if fits else MatrixFree)(problem, precision, options)
-    result = run(solver, Limits(options.max_iter, options.deadline), options.report)
+    precision = Precision.of(problem, largest_norm2(problem), options.tol)
+    room = _MATRIX_SHARE * options.memory
+    if matrix_bytes(problem.n, precision) <= room:
+        return _solved(ExactMatrix(problem, precision, options), problem, options)
+    if matrix_bytes(_LEAST_CORE * len(problem.table), precision) > room:
+        return _solved(MatrixFree(problem, precision, options), problem, options)
+    first = _on_core_set(problem, options)
+    if first.stop.kind is not Ended.CAPACITY or first.index is None:
+        return first
+    rest = replace(options, earlier=Earlier(first.index, first.coef, first.intercept))
+    return _solved(MatrixFree(problem, precision, rest), problem, rest, first.certificate)
+
+
+def _solved(
+    solver: Any, problem: Problem, options: MachineOptions, spent: Certificate | None = None
+) -> Fitted:
+    """Return the machines of a solver, in a certificate with the cost of what came before."""
+    before = 0 if spent is None else spent.n_iter
+
+    def in_all(certificate: Certificate) -> Certificate:
+        if spent is None:
+            return certificate
+        names = ("n_iter", "n_passes", "n_kernel", "seconds")
+        costs = {name: getattr(spent, name) + getattr(certificate, name) for name in names}
+        return replace(certificate, **costs)
+
+    def report(certificate: Certificate) -> bool | None:
+        return None if options.report is None else options.report(in_all(certificate))
+
+    result = run(solver, Limits(max(1, options.max_iter - before), options.deadline), report)
+    certificate, stop = in_all(result.certificate), result.stop
+    if stop.kind is Ended.MAX_ITER:
+        stop = Stop(stop.kind, f"max_iter={options.max_iter} reached")
+        certificate = replace(certificate, stopped=stop.reason)
     alpha = solver.alpha(result.state)
     index = np.flatnonzero(alpha.any(axis=0))
     coef = alpha[:, index].T * problem.signs(index)
     vectors = problem.rows.take(index)
-    return Fitted(vectors, index, coef, coef.sum(axis=0), result.certificate, result.stop)
+    return Fitted(vectors, index, coef, coef.sum(axis=0), certificate, stop)
 
 
 def _on_core_set(problem: Problem, options: MachineOptions) -> Fitted:
-    """Return the machine with a budget of vectors."""
+    """Return the machine with a budget of vectors, `max_vectors` or what fits into memory."""
     from widemargin.balls.core_set import fit_core
     from widemargin.balls.core_state import CoreOptions
     from widemargin.balls.minimum import MinimumBall
@@ -118,7 +150,7 @@ class ExactMatrix:
         everything = np.arange(problem.n)
         kernel_values(problem.kernel, problem.rows, problem.rows.take(everything), K)
         alpha = earlier_alpha(problem, self.options.earlier)
-        accuracy = _SHARE_OF_GAP * self.options.tol
+        accuracy = max(_SHARE_OF_GAP * self.options.tol, _NO_GAP)
         return tuple(
             Solving(MarginDual.at(K, problem.sign(p), problem.ridge(p), alpha[p]), accuracy)
             for p in range(problem.n_problems)

@@ -16,7 +16,7 @@ same system in the span of as many rows Z as there is room for, which by Woodbur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -149,8 +149,26 @@ class MatrixFree:
         return None
 
     def finish(self, state: FunctionState) -> FunctionState:
-        """Return the state as it is: it speaks of all rows."""
-        return state
+        """Return the state without coefficients of rows outside the margin, where that is as good.
+
+        At the optimum they vanish, but steps that were cut short leave something of them.
+        """
+        gaps = self._gaps(state)
+        if (gaps > self.options.tol).any():
+            return state
+        idle = np.where(self.signs * state.scores >= 1.0, state.beta, 0.0)
+        used = np.flatnonzero(idle.any(axis=1))
+        if not len(used):
+            return state
+        scores = state.scores - self._product(None, used, idle[used])
+        without = self._looked_at(state.beta - idle, scores, state)
+        good = self._gaps(without) <= np.maximum(gaps, self.options.tol)
+        return replace(
+            without,
+            beta=np.where(good, without.beta, state.beta),
+            scores=np.where(good, without.scores, state.scores),
+            primal=np.where(good, without.primal, state.primal),
+        )
 
     def alpha(self, state: FunctionState) -> Matrix:
         """Return y β, of shape (n_problems, n); it may be negative where a fit was cut short."""
