@@ -3,136 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.reference import kernels as plain_kernels
 from tests.reference import span as reference
 from tests.reference import svm
-from widemargin.kernels import make_kernel
-from widemargin.loop import Limits, run
-from widemargin.rows import as_rows
-from widemargin.span import Earlier, Problems, SpanFit, as_strategy, newton
+from tests.reference.span_data import make, random_data, wide_data
+from widemargin.expansion import Earlier
+from widemargin.kernels import Kernel
+from widemargin.loop import Limits
+from widemargin.span import SpanSizes, descent, losses
 from widemargin.span.curvature import Curvature
 from widemargin.span.losses import LowerBound
+from widemargin.span.span_engine import full_dual
 from widemargin.span.values import KernelValues
-from widemargin.threads import single_threaded_blas
 
 N_PROBLEMS = 105
-KERNELS = ["rbf", "linear", "poly", "laplacian", "inverse_squared_distance"]
-
-
-@dataclass(frozen=True)
-class Data:
-    """Labelled rows with a kernel, and what an oracle knows of them."""
-
-    X: np.ndarray
-    code: np.ndarray
-    table: np.ndarray
-    weight: np.ndarray
-    C: np.ndarray
-    name: str
-    gamma: float
-    fold: np.ndarray
-    counts: np.ndarray
-
-    def plain(self, A, B):
-        """The kernel in float64, by loops where that is quick."""
-        if len(A) * len(B) < 4000:
-            return plain_kernels.block(self.name, A, B, gamma=self.gamma, degree=2, coef0=1.0)
-        return self.kernel.block(A, B)
-
-    @property
-    def kernel(self):
-        return make_kernel(self.name, gamma=self.gamma, degree=2, coef0=1.0)
-
-    @property
-    def n_problems(self):
-        return self.table.shape[1]
-
-    def counted(self, p):
-        return self.counts[self.fold, p] > 0
-
-    def optima(self, Z, directions=None):
-        """The exact optima of all problems in the span of Z."""
-        Kz, Kxz = self.plain(Z, Z), self.plain(self.X, Z)
-        best = []
-        for p in range(self.n_problems):
-            F = reference.features(Kz, Kxz, None if directions is None else directions[p])
-            u = self.counted(p)
-            y = self.table[self.code, p]
-            best.append(reference.best_machine(F[u], y[u], self.C[p], self.weight[u]).value)
-        return np.array(best)
-
-    def objectives(self, Z, beta):
-        """The objectives of the coefficients, from scratch."""
-        scores = self.plain(self.X, Z) @ beta[:-1] + beta[-1]
-        slack = np.maximum(0.0, 1.0 - self.table[self.code] * scores) * self.counts[self.fold]
-        norm2 = (beta[:-1] * (self.plain(Z, Z) @ beta[:-1])).sum(axis=0) + beta[-1] ** 2
-        return 0.5 * norm2 + self.C * (self.weight @ slack**2)
-
-    def fit(self, vectors: Any = "random", *, limits=None, report=None, kernel=None, **changes):
-        """Run a fit; what the loop says of it comes second."""
-        memory, threads = changes.pop("memory", 10**8), changes.pop("threads", 1)
-        rows = as_rows(self.X, memory=memory, threads=threads)
-        kernel = self.kernel if kernel is None else kernel
-        problems = Problems.of(self.code, self.table, self.weight, 1.0, threads)
-        problems = replace(problems, C=self.C, fold=self.fold, counts=self.counts)
-        rng = np.random.default_rng(changes.pop("seed", 0))
-        choice = as_strategy(vectors, self.X.shape[1]).begin(rows, kernel, self.weight, rng)
-        options = {
-            "tol": 1e-8,
-            "max_vectors": 12,
-            "grow": False,
-            "dtype": np.float64,
-            "room": 10**8,
-        }
-        solver = SpanFit(rows, kernel, problems, choice, **(options | changes))
-        with single_threaded_blas():
-            return solver, run(solver, limits or Limits(max_iter=3000), report)
-
-
-def make(X, code, table, weight=None, C=1.0, name="rbf", gamma=0.5, fold=None, counts=None):
-    n, m = len(X), table.shape[1]
-    return Data(
-        X,
-        np.asarray(code, dtype=np.intp),
-        table,
-        np.ones(n) if weight is None else weight,
-        np.broadcast_to(np.asarray(C, dtype=float), (m,)).copy(),
-        name,
-        gamma,
-        np.zeros(n, dtype=np.int32) if fold is None else fold.astype(np.int32),
-        np.ones((1, m)) if counts is None else counts,
-    )
-
-
-@cache
-def random_data(seed: int, n: int | None = None) -> Data:
-    """A random problem: kernel, classes, weights, noise and C from 1e-3 to 1e4 vary with it."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(30, 90)) if n is None else n
-    n_classes = 2 if seed % 3 else int(rng.integers(3, 5))
-    X = rng.normal(size=(n, int(rng.integers(1, 5))))
-    angle = X[:, 0] + rng.choice([0.05, 0.5, 5.0]) * rng.normal(size=n)
-    code = np.searchsorted(np.quantile(angle, np.linspace(0, 1, n_classes + 1)[1:-1]), angle)
-    table = np.array([[-1.0], [1.0]]) if n_classes == 2 else 2.0 * np.eye(n_classes) - 1.0
-    weight = rng.uniform(0.2, 3.0, n) if seed % 2 else None
-    C, gamma = 10.0 ** rng.uniform(-3, 4), 10.0 ** rng.uniform(-1, 0.7)
-    return make(X, code, table, weight, C, KERNELS[seed % len(KERNELS)], gamma)
-
-
-def wide_data(n=4000, C=100.0, noise=0.3):
-    """Two easy problems, one easier than the other, whose margins most rows are far away from."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 2)) * 3.0
-    X[:, 1] += np.sign(X[:, 1]) * 2.0
-    code = 2 * (X[:, 0] + noise * rng.normal(size=n) > 0) + (X[:, 1] > 0)
-    table = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
-    return make(X, code, table, C=C, name="linear")
 
 
 # ---------------------------------------------------------------- the optimum
@@ -190,6 +78,31 @@ def test_a_weight_of_k_is_k_copies():
         assert weighted.certificate.primal == pytest.approx(copies.certificate.primal, rel=1e-7)
 
 
+def test_a_fold_that_is_counted_twice_is_two_copies_of_its_rows():
+    for seed in range(6):
+        data = random_data(seed)
+        rng = np.random.default_rng(seed)
+        fold = rng.integers(0, 3, len(data.X)).astype(np.int32)
+        counts = np.array([[1.0], [2.0], [0.0]]) * np.ones(data.n_problems)
+        drawn = replace(data, fold=fold, counts=counts)
+        kept = np.repeat(np.arange(len(data.X)), counts[fold, 0].astype(int))
+        copies = replace(
+            data,
+            X=data.X[kept],
+            code=data.code[kept],
+            weight=data.weight[kept],
+            fold=np.zeros(len(kept), dtype=np.int32),
+        )
+        Z = data.X[:8]
+        (one, first), (_, second) = drawn.fit(Z), copies.fit(Z)
+        assert first.converged and second.converged
+        assert first.certificate.primal == pytest.approx(second.certificate.primal, rel=1e-7)
+        optimum = drawn.optima(one.basis.vectors.values).sum()
+        assert first.certificate.dual <= optimum * (1 + 1e-9)
+        assert first.certificate.primal == pytest.approx(optimum, rel=1e-6)
+        assert full_dual(one) <= first.certificate.primal * (1 + 1e-9)
+
+
 def test_the_default_tolerance_is_reached_where_vectors_are_near_each_other():
     # Well inside the range of C; K_z is as ill-conditioned as the tolerance of a basis lets it be.
     rng = np.random.default_rng(0)
@@ -203,13 +116,15 @@ def test_the_default_tolerance_is_reached_where_vectors_are_near_each_other():
         assert result.certificate.primal <= optimum * (1 + 1e-3)
 
 
-def test_vectors_are_added_until_there_are_as_many_as_allowed(monkeypatch):
-    monkeypatch.setattr(newton, "FIRST_VECTORS", 5)
+def test_vectors_are_added_until_there_are_as_many_as_allowed():
     for vectors in ("random", "core"):
         data = random_data(20, n=600)
         seen = []
         solver, result = data.fit(
-            vectors, max_vectors=60, report=lambda c, seen=seen: seen.append(c.n_vectors)
+            vectors,
+            max_vectors=60,
+            sizes=SpanSizes(first_vectors=5),
+            report=lambda c, seen=seen: seen.append(c.n_vectors),
         )
         assert seen == sorted(seen) and len(set(seen)) > 2 and seen[0] == 5
         assert result.converged and solver.choice.drawn == 60
@@ -217,12 +132,13 @@ def test_vectors_are_added_until_there_are_as_many_as_allowed(monkeypatch):
         assert result.certificate.primal == pytest.approx(optimum, rel=1e-6)
 
 
-def test_doubling_stops_where_it_gains_little(monkeypatch):
-    monkeypatch.setattr(newton, "FIRST_VECTORS", 5)
+def test_doubling_stops_where_it_gains_little():
+    sizes = SpanSizes(first_vectors=5)
     data = make(*[(d := random_data(5, n=600)).X, d.code, d.table], gamma=1e-2)
-    solver, result = data.fit("random", max_vectors=500, grow=True, tol=1e-4)
+    solver, result = data.fit("random", max_vectors=500, grow=True, tol=1e-4, sizes=sizes)
     assert solver.choice.drawn < 100 and result.converged
-    double = data.fit("random", max_vectors=2 * solver.choice.drawn, tol=1e-4)[1]
+    twice = 2 * solver.choice.drawn
+    double = data.fit("random", max_vectors=twice, tol=1e-4, sizes=sizes)[1]
     assert double.certificate.primal > 0.95 * result.certificate.primal
 
 
@@ -239,14 +155,15 @@ def test_rows_that_span_nothing_leave_the_bias():
 def test_an_earlier_solution_is_where_it_starts():
     data = random_data(7, n=300)
     solver, result = data.fit("random", max_vectors=20)
-    index = solver.basis.vectors.index
-    again, same = data.fit("random", max_vectors=20, earlier=Earlier(index, result.state.beta))
+    index, beta = solver.basis.vectors.index, result.state.beta
+    earlier = Earlier(index, beta[:-1], beta[-1])
+    again, same = data.fit("random", max_vectors=20, earlier=earlier)
     assert same.certificate.n_iter <= 3 < result.certificate.n_iter
     assert same.certificate.primal == pytest.approx(result.certificate.primal, rel=1e-7)
     assert set(again.basis.vectors.index) == set(index)
     # For another C it is a start like any other.
     other = replace(data, C=10.0 * data.C)
-    moved, far = other.fit("random", max_vectors=20, earlier=Earlier(index, result.state.beta))
+    moved, far = other.fit("random", max_vectors=20, earlier=earlier)
     optimum = other.optima(moved.basis.vectors.values).sum()
     assert far.certificate.primal == pytest.approx(optimum, rel=1e-6)
 
@@ -278,17 +195,17 @@ def test_the_bound_on_the_full_problem_is_one():
     for seed in range(N_PROBLEMS):
         data = random_data(seed)
         for vectors in ("random", "kmeans") if seed % 3 == 0 else ("random",):
-            _, result = data.fit(vectors, max_vectors=20 if seed % 2 else 90, tol=1e-2)
+            solver, result = data.fit(vectors, max_vectors=20 if seed % 2 else 90, tol=1e-2)
             K = data.plain(data.X, data.X)
             exact = 0.0
             for p in range(data.n_problems):
                 y = data.table[data.code, p]
                 F = svm.rbf_via_cholesky(K)
                 exact += reference.best_machine(F, y, data.C[p], data.weight).value
-            full_dual = result.certificate.full_dual
-            assert 0.0 < full_dual <= exact * (1 + 1e-9), f"seed {seed}"
+            bound = full_dual(solver)
+            assert 0.0 < bound <= exact * (1 + 1e-9), f"seed {seed}"
             assert exact <= result.certificate.primal * (1 + 1e-6)
-            near += full_dual > 0.9 * exact
+            near += bound > 0.9 * exact
     assert near > N_PROBLEMS / 4
 
 
@@ -344,12 +261,12 @@ def test_a_fit_that_says_it_converged_has_the_gap_that_was_asked_for(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_number_of_threads_does_not_change_a_bit(dtype, monkeypatch):
-    monkeypatch.setattr(newton, "FIRST_VECTORS", 10)
+def test_the_number_of_threads_does_not_change_a_bit(dtype):
     data = random_data(0, n=3000)
     data = replace(data, C=np.full(data.n_problems, 1.0))
+    options = {"dtype": dtype, "tol": 1e-4, "sizes": SpanSizes(first_vectors=10)}
     fits = [
-        data.fit("core", threads=threads, max_vectors=40, dtype=dtype, tol=1e-4, memory=50_000)
+        data.fit("core", threads=threads, max_vectors=40, memory=50_000, **options)
         for threads in (1, 2, 3)
     ]
     for solver, result in fits[1:]:
@@ -396,23 +313,23 @@ def test_rows_far_from_the_margin_may_be_left_out_for_a_while(dtype, tol):
     np.testing.assert_allclose(solver.scores(), scores, atol=close * np.abs(scores).max())
 
 
-def test_leaving_rows_out_changes_nothing_in_the_answer(monkeypatch):
+def test_leaving_rows_out_changes_nothing_in_the_answer():
     data = wide_data()
     with_less = data.fit("random", memory=40_000, max_vectors=3)
-    monkeypatch.setattr(newton, "_FEW", -1.0)
-    with_all = data.fit("random", memory=40_000, max_vectors=3)
+    never = SpanSizes(near_share=-1.0)
+    with_all = data.fit("random", memory=40_000, max_vectors=3, sizes=never)
     assert (with_less[0].order != np.arange(4000)).any()
     assert (with_all[0].order == np.arange(4000)).all()
     primal = [result.certificate.primal for _, result in (with_less, with_all)]
     assert primal[0] == pytest.approx(primal[1], rel=1e-7)
-    duals = [result.certificate.full_dual for _, result in (with_less, with_all)]
+    duals = [full_dual(solver) for solver, _ in (with_less, with_all)]
     assert duals[0] == pytest.approx(duals[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_problem_that_is_done_may_be_looked_at_again(dtype, monkeypatch):
+def test_a_problem_that_is_done_may_be_looked_at_again(dtype):
     # Of two problems one is done early, and its matrix is not formed; then rows change places.
-    monkeypatch.setattr(newton, "FIRST_VECTORS", 4)
+    options = {"dtype": dtype, "memory": 30_000, "seed": 3, "sizes": SpanSizes(first_vectors=4)}
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2)) * 3.0
     X[:, 1] += np.sign(X[:, 1]) * 3.0
@@ -421,7 +338,7 @@ def test_a_problem_that_is_done_may_be_looked_at_again(dtype, monkeypatch):
     for C in (1.0, 10.0):
         for tol in (1e-1, 1e-2, 1e-3):
             data = make(X, code, table, C=C, name="poly", gamma=0.3)
-            solver, result = data.fit(max_vectors=16, tol=tol, dtype=dtype, memory=30_000, seed=3)
+            solver, result = data.fit(max_vectors=16, tol=tol, **options)
             assert result.converged, str(result.certificate)
             optimum = data.optima(solver.basis.vectors.values).sum()
             assert result.certificate.primal <= optimum * (1 + tol + 1e-4)
@@ -480,14 +397,17 @@ class Interrupting:
             raise KeyboardInterrupt
         return self.kernel.block(X, Z, out=out)
 
+    def checked_block(self, X, Z, out):
+        return Kernel.checked_block(self, X, Z, out)
+
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("room", [10**8, 0])
-def test_an_interrupt_anywhere_leaves_a_machine_with_a_true_certificate(dtype, room, monkeypatch):
-    monkeypatch.setattr(newton, "FIRST_VECTORS", 5)
+def test_an_interrupt_anywhere_leaves_a_machine_with_a_true_certificate(dtype, room):
     data = random_data(25, n=300)
     data = replace(data, C=np.full(1, 1.0))
     options = {"dtype": dtype, "room": room, "memory": 30_000, "max_vectors": 20, "tol": 1e-4}
+    options["sizes"] = SpanSizes(first_vectors=5)
     kernel = Interrupting(data.kernel, -1)
     data.fit("core", kernel=kernel, **options)
     interrupted = 0
@@ -510,9 +430,9 @@ def test_an_interrupt_anywhere_leaves_a_machine_with_a_true_certificate(dtype, r
 def test_an_interrupt_of_any_stage_of_a_step_leaves_a_valid_machine(monkeypatch):
     data = wide_data()
     stages = [
-        (Problems, "advance"),
-        (Problems, "along"),
-        (Problems, "blend"),
+        (descent, "advance"),
+        (descent, "along"),
+        (losses, "blend"),
         (Curvature, "form"),
         (Curvature, "solve"),
         (LowerBound, "improved"),

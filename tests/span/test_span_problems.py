@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 
 from tests.reference import span as reference
-from widemargin.span import (
-    Problems,
+from widemargin.kernels import make_kernel
+from widemargin.problem import Problem
+from widemargin.rows import as_rows
+from widemargin.span.losses import (
+    LowerBound,
+    advance,
+    along,
+    blend,
+    felt,
+    inside_margin,
+    nearest_margin,
+    slopes,
 )
-from widemargin.span.losses import LowerBound
 
 N_PROBLEMS = 120
 
@@ -20,21 +29,26 @@ N_PROBLEMS = 120
 
 
 def random_problems(seed, n_problems, n=2500, threads=1):
-    """Problems with classes, weights, values of C and held-out folds, and scores for them."""
+    """Problems with classes, weights, values of C and folds, and scores for them.
+
+    A fold is held out by some problems, and counted twice by some, as with a bootstrap.
+    """
     rng = np.random.default_rng(seed)
     n_classes = int(rng.integers(2, 6))
-    problems = Problems.of(
+    # Rows and kernel are not looked at.
+    problems = Problem.of(
+        as_rows(np.zeros((n, 1)), memory=10**8, threads=threads),
+        make_kernel("linear"),
         rng.integers(0, n_classes, n),
         rng.choice([-1.0, 1.0], size=(n_classes, n_problems)),
         rng.uniform(0.2, 3.0, n),
         1.0,
-        threads,
     )
     problems = replace(
         problems,
         C=10.0 ** rng.uniform(-2, 2, n_problems),
         fold=rng.integers(0, 3, n).astype(np.int32),
-        counts=(rng.random((3, n_problems)) < 0.7).astype(np.float64),
+        counts=rng.choice([0.0, 1.0, 2.0], size=(3, n_problems), p=[0.3, 0.5, 0.2]),
     )
     return problems, rng.normal(size=(n, n_problems)) * 1.5, rng
 
@@ -65,13 +79,13 @@ def test_slopes_are_the_derivatives_of_the_loss(seed, n_problems, dtype):
     for live in (np.arange(n_problems), some):
         where = slice(300, 2100)
         expected = [weight * slack**2, A, sign * A, sign * slack * mixture]
-        found, sums = problems.slopes(F.astype(dtype), where, live, mixture.astype(dtype))
+        found, sums = slopes(problems, F.astype(dtype), where, live, mixture.astype(dtype))
         assert found.dtype == dtype and sums.dtype == np.float64
         assert_close(found, A[where][:, live], dtype)
         for one, plain_terms in zip(sums, expected, strict=True):
             terms = plain_terms[where][:, live]
             assert_close(one, terms.sum(axis=0), dtype, np.abs(terms).sum(axis=0).max())
-        without, _ = problems.slopes(F.astype(dtype), where, live)
+        without, _ = slopes(problems, F.astype(dtype), where, live)
         np.testing.assert_array_equal(without, found)
 
 
@@ -83,7 +97,7 @@ def test_along_gives_slope_and_curvature_on_a_line(seed, n_problems, dtype):
     sign, weight = (part[:, live] for part in plainly(problems))
     slack = np.maximum(0.0, 1.0 - sign * (F[:, live] + step * D))
     for n in (len(F), 1111):
-        slope, curve = problems.along(F[:n, live].astype(dtype), D[:n].astype(dtype), live, step)
+        slope, curve = along(problems, F[:n, live].astype(dtype), D[:n].astype(dtype), live, step)
         terms = (-2.0 * weight * slack * sign * D)[:n]
         assert_close(slope, terms.sum(axis=0), dtype, np.abs(terms).sum(axis=0).max())
         # A row on the margin itself may count or not in single precision.
@@ -102,11 +116,11 @@ def test_blend_and_advance_move_the_live_problems_only(seed, n_problems, dtype):
     expected = mixture.copy()
     expected[:, live] = (1.0 - share) * mixture[:, live] + share * A[:, live]
     found = mixture.astype(dtype)
-    problems.blend(F.astype(dtype), live, share, found)
+    blend(problems, F.astype(dtype), live, share, found)
     assert_close(found, expected, dtype)
     D, step = rng.normal(size=(len(F), len(live))), rng.normal(size=len(live))
     moved = F.astype(dtype)
-    problems.advance(moved, D.astype(dtype), live, step)
+    advance(problems, moved, D.astype(dtype), live, step)
     expected = F.copy()
     expected[:, live] += step * D
     assert_close(moved, expected, dtype)
@@ -118,15 +132,16 @@ def test_active_and_nearest_look_at_the_folds_that_count(n_problems):
         problems, F, _ = random_problems(seed, n_problems)
         sign, weight = plainly(problems)
         margin = np.where(weight > 0, sign * F, np.inf)
-        np.testing.assert_array_equal(problems.nearest(F), margin.min(axis=1))
+        nearest = nearest_margin(problems, F)
+        np.testing.assert_array_equal(nearest, margin.min(axis=1))
         for p in range(n_problems):
             for n in (len(F), 999):
                 expected = np.flatnonzero(margin[:n, p] < 1.0)
-                np.testing.assert_array_equal(problems.active(F[:n], p), expected)
+                np.testing.assert_array_equal(inside_margin(problems, F[:n], p), expected)
             np.testing.assert_array_equal(problems.sign(p, slice(5, 50)), sign[5:50, p])
         order = np.random.default_rng(seed).permutation(len(F))
-        moved = problems.in_order(order)
-        np.testing.assert_array_equal(moved.nearest(F[order]), problems.nearest(F)[order])
+        moved = problems.subset(order)
+        np.testing.assert_array_equal(nearest_margin(moved, F[order]), nearest[order])
 
 
 @pytest.mark.parametrize("n_problems", [1, 30])
@@ -139,12 +154,26 @@ def test_loops_give_the_same_bits_for_any_number_of_threads(n_problems, dtype):
         F, live = F.astype(dtype), np.arange(n_problems)
         D = rng.normal(size=F.shape).astype(dtype)
         mixture, step = np.zeros_like(F), rng.random(n_problems)
-        sums = problems.along(F, D, live, step)
-        problems.blend(F, live, step, mixture)
-        problems.advance(F, D, live, step)
+        sums = along(problems, F, D, live, step)
+        blend(problems, F, live, step, mixture)
+        advance(problems, F, D, live, step)
         results.append([*sums, mixture, F])
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n_problems", [1, 30])
+def test_what_problems_feel_of_a_row_is_told_in_the_order_of_the_rows(n_problems):
+    problems, F, rng = random_problems(0, n_problems, n=40_000)
+    sign, weight = plainly(problems)
+    expected = (2.0 * weight * np.maximum(0.0, 1.0 - sign * F) / problems.C).sum(axis=1)
+    everything = np.arange(len(F))
+    np.testing.assert_allclose(felt(problems, F, everything, len(F)), expected)
+    order = rng.permutation(len(F))
+    # Of rows that were not looked at nothing is known.
+    first = felt(problems.subset(order), F[order], order, 20_000)
+    np.testing.assert_allclose(first[order[:20_000]], expected[order[:20_000]])
+    assert not first[order[20_000:]].any()
 
 
 # ---------------------------------------------------------------- lower bounds
@@ -173,7 +202,7 @@ def test_the_lower_bound_never_passes_the_optimum_and_never_falls(dtype):
                 if optimum is not None:
                     scores[:, p] += F @ optimum.coef + optimum.intercept
             scores = scores.astype(dtype)
-            A, sums = problems.slopes(scores, slice(0, 60), live, bound.mixture)
+            A, sums = slopes(problems, scores, slice(0, 60), live, bound.mixture)
             whitened = np.vstack([F.T @ A.astype(float), sums[1]])
             values = bound.improved(scores, live, whitened, sums)
             assert (values >= best[live] * (1.0 - rounding)).all()

@@ -152,14 +152,16 @@ def slopes(
 ) -> None:
     """Set A = 2 C s y ξ for ξ = max(0, 1 − y F), and add up what the objectives need.
 
-    sums[0] += Σ C s ξ², sums[1] += Σ A, sums[2] += Σ y A, sums[3] += Σ A mixture / (2 C s).
+    sums[0] += Σ C s ξ², sums[1] += Σ A, sums[2] += Σ y A, sums[3] += Σ A mixture / (2 C s), with
+    s times how often a row is counted.
     """
     n, m = F.shape
     for i in range(n):
         for p in range(m):
             y = table[code[i], p]
-            slack = max(1 - y * F[i, p], F[i, p] * 0) * counts[fold[i], p]
-            a = 2 * C[p] * weight[i] * slack
+            count = counts[fold[i], p]
+            slack = max(1 - y * F[i, p], F[i, p] * 0) * (count > 0)
+            a = 2 * C[p] * weight[i] * count * slack
             A[i, p] = a * y
             sums[0, p] += a * slack / 2
             sums[1, p] += a * y
@@ -186,8 +188,8 @@ def blend(
         for j in range(live.shape[0]):
             p = live[j]
             y = table[code[i], p]
-            slack = max(1 - y * F[i, p], F[i, p] * 0) * counts[fold[i], p]
-            a = 2 * C[p] * weight[i] * y * slack
+            slack = max(1 - y * F[i, p], F[i, p] * 0)
+            a = 2 * C[p] * weight[i] * counts[fold[i], p] * y * slack
             mixture[i, p] += share[j] * (a - mixture[i, p])
 
 
