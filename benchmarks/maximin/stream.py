@@ -92,7 +92,7 @@ def stream(spec: Spec, data: Dataset, keep: Keep) -> Found:
     }
     keep(found)
     start = time.perf_counter()
-    _ = estimator.components_
+    estimator.finalize()
     found |= {
         "solve_seconds": time.perf_counter() - start,
         "peak_mb": peak_mb(),
@@ -125,7 +125,7 @@ def compare(spec: Spec, data: Dataset, keep: Keep) -> Found:
     angles, differences, first = [], [], None
     for seed in ORDERS:
         order = np.random.default_rng(seed).permutation(source.n_blocks)
-        components = streamed(spec, source, order)[0].components_
+        components = streamed(spec, source, order)[0].finalize().components_
         angles.append(float(subspace_angles(components.T, batch.components_.T).max()))
         first = components if first is None else first
         differences.append(float(np.abs(components - first).max() / size))

@@ -62,20 +62,21 @@ def floor_of(estimator: Any, X: Any, y: np.ndarray, threads: int) -> dict[str, f
     Kernel values are computed as in a fit: its rows and blocks, its threads, one BLAS thread in
     each, a new array a try. The other parts use as many BLAS threads as there are.
     """
-    from widemargin.threads import cholesky_in_place
     from widemargin.span.values import KernelValues
-    from widemargin.threads import single_threaded_blas
+    from widemargin.threads import cholesky_in_place, single_threaded_blas
 
     t = estimator.max_vectors
     with single_threaded_blas():
-        points = estimator._points(X, y, None, threads)
-        n = points.n
+        names = ("C", "gamma", "class_weight")
+        wanted = {name: getattr(estimator, name) for name in names}
+        problem, _ = estimator._problem(estimator._labelled(X, y, None), threads, **wanted)
+        n = problem.n
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:t])
-        vectors = points.rows.take(chosen)
+        vectors = problem.rows.take(chosen)
 
         def new() -> KernelValues:
             # Room for all of them, and for a whole last block.
-            return KernelValues(points.rows, points.kernel, np.float32, 4 * t * (n + 4096), t)
+            return KernelValues(problem.rows, problem.kernel, np.float32, 4 * t * (n + 4096), t)
 
         def compute(values: KernelValues) -> None:
             if not values.size:
@@ -106,28 +107,27 @@ def floor_of(estimator: Any, X: Any, y: np.ndarray, threads: int) -> dict[str, f
 @contextlib.contextmanager
 def instrumented(watch: Stopwatch) -> Iterator[None]:
     """Every phase of a span fit is counted by the watch."""
-    from widemargin import classifier, estimator
-    from widemargin.span import choice, curvature, newton
+    from widemargin.base import estimator
+    from widemargin.span import curvature, descent, landmarks, levels, span_engine
     from widemargin.span.basis import Basis
     from widemargin.span.descent import Descent
     from widemargin.span.losses import LowerBound
-    from widemargin.span.problems import Problems
     from widemargin.span.values import KernelValues
 
     passes = [(Descent, "_multiply", PRODUCTS), (Descent, "_pull", GRADIENTS)]
     phases = [
         (estimator, "validate_data", CHECKING),
-        (classifier.KernelClassifier, "_points", ROWS),
+        (estimator.KernelEstimator, "_problem", ROWS),
         (Basis, "extended", VECTORS),
-        *((each, "draw", VECTORS) for each in vars(choice).values() if draws(each)),
+        *((each, "draw", VECTORS) for each in vars(landmarks).values() if draws(each)),
         (Descent, "_line_search", LINE),
-        (Problems, "advance", LINE),
+        (descent, "advance", LINE),
         (curvature.Curvature, "solve", SOLVE),
         (Descent, "_whitened", BOUNDS),
         (LowerBound, "improved", BOUNDS),
-        (newton.SpanFit, "_on_near_rows", MOVING),
-        (newton, "rounding", PROOF),
-        (newton, "full_dual", PROOF),
+        (levels.SpanFit, "_on_near_rows", MOVING),
+        (levels, "hidden_by_rounding", PROOF),
+        (span_engine, "full_dual", PROOF),
     ]
     work = [
         (KernelValues, "_block", "block"),
@@ -158,5 +158,5 @@ def instrumented(watch: Stopwatch) -> Iterator[None]:
 
 
 def draws(item: Any) -> bool:
-    """Whether it is a class of `span.choice` with a ``draw`` of its own."""
+    """Whether it is a class of `span.landmarks` with a ``draw`` of its own."""
     return isinstance(item, type) and "draw" in vars(item) and not getattr(item, "_is_protocol", 0)
