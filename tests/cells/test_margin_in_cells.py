@@ -360,7 +360,7 @@ def test_a_weight_of_k_is_k_copies(cells):
 def test_a_small_memory_changes_nothing_but_blocks():
     X, y = two_classes(1500)
     machine = in_cells_of(cells=100).fit(X, y)
-    small = in_cells_of(cells=100, memory="200KB").fit(X, y)
+    small = in_cells_of(cells=100, memory="2MB").fit(X, y)
     assert_array_equal(small.cell_centers_, machine.cell_centers_)
     assert_allclose(small.decision_function(X), machine.decision_function(X), atol=1e-10)
 

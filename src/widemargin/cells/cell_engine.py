@@ -27,6 +27,10 @@ Matrix = NDArray[np.float64]
 _AT_A_TIME = 32
 # Vectors of each problem in a cell, at the least, where there is a budget.
 _VECTORS_OF_A_CELL = 2
+# Share of the memory budget for the matrices of cells that are fitted beside each other.
+_MATRICES_SHARE = 0.6
+# Matrices of a cell: its kernel values, and those of its support.
+_MATRICES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +196,7 @@ class CellsFit:
         if limit == 0:
             return self.constant(cell)
         # The only cell is no cell: it gets what would be there without.
-        if len(self.sizes) > 1 and len(index) <= options.matrix_rows:
+        if len(self.sizes) > 1 and len(index) <= options.matrix_rows and self._beside(cell):
             exact = exact_machine(problem, index, options.tol, self.dtype, options.deadline)
             if exact is None or limit is None or len(exact.vectors) <= limit:
                 return exact
@@ -201,6 +205,11 @@ class CellsFit:
             # Cells are fitted beside each other.
             inner = replace(inner, threads=1)
         return large_machine(problem, index, lambda part: fit_uncut(part, inner))
+
+    def _beside(self, cell: int) -> int:
+        """Return how many cells of this size have room for their matrices at a time."""
+        each = _MATRICES * np.dtype(self.dtype).itemsize * self.sizes[cell] ** 2
+        return int(_MATRICES_SHARE * self.options.memory / each)
 
     def constant(self, cell: int) -> Fitted:
         """Return a machine at no cost, for a cell that the fit did not get to."""
@@ -219,7 +228,8 @@ class CellsFit:
         done: list[Fitted] = []
         with deadline.ends_on_interrupt():
             cells = self.order[first : first + _AT_A_TIME]
-            for fit in ordered_map(self.fit, cells, self.options.threads):
+            room = min(self._beside(cell) for cell in cells)
+            for fit in ordered_map(self.fit, cells, min(self.options.threads, max(1, room))):
                 if fit is None:
                     break
                 done.append(fit)

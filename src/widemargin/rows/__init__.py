@@ -22,6 +22,7 @@ from widemargin.rows.rows import (
     as_rows,
     parse_memory,
     rows_per_block,
+    threads_within,
 )
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "parse_memory",
     "row_keys",
     "rows_per_block",
+    "threads_within",
     "weighted_moments",
 ]

@@ -79,14 +79,21 @@ def parse_memory(memory: int | float | str) -> int:
     return int(size)
 
 
-def rows_per_block(memory: int, bytes_per_row: int, most: int) -> int:
+def rows_per_block(
+    memory: int, bytes_per_row: int, most: int, most_bytes: int = _MOST_BLOCK_BYTES
+) -> int:
     """Return how many rows one block may hold.
 
     It does not depend on the number of threads, so that sums over blocks are the same for any
     number of them.
     """
-    block = int(min(_BLOCK_SHARE * memory, _MOST_BLOCK_BYTES))
+    block = int(min(_BLOCK_SHARE * memory, most_bytes))
     return min(most, max(_LEAST_ROWS, block // max(1, bytes_per_row)))
+
+
+def threads_within(memory: int, bytes_each: int, threads: int) -> int:
+    """Return how many threads, of those there are, may hold so many bytes each."""
+    return max(1, min(threads, int(_BLOCKS_SHARE * memory / max(1, bytes_each))))
 
 
 class Visit(Protocol[Answer]):
@@ -202,8 +209,8 @@ class Rows(ABC):
             return visit(self.block(where if index is None else index[where]), where)
 
         spans = (slice(first, min(n, first + step)) for first in range(0, n, step))
-        room = int(_BLOCKS_SHARE * self.memory / (each * step))
-        return ordered_map(visit_at, spans, min(self.threads, max(1, room)))
+        threads = threads_within(self.memory, each * step, self.threads)
+        return ordered_map(visit_at, spans, threads)
 
     def gather(
         self,

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KDTree
 
-from widemargin.rows import IndexArray, Rows, rows_per_block
+from widemargin.rows import IndexArray, Rows, rows_per_block, threads_within
 from widemargin.threads import ordered_map
 
 Matrix = NDArray[np.float64]
@@ -27,6 +28,8 @@ Vector = NDArray[np.float64]
 _TREE_FEATURES = 15
 # Rows that a block holds at the most.
 _MOST_ROWS = 1024
+# Numbers for each pair of rows of two blocks.
+_SQUARES = 4
 # ‖x − z‖² from a product has an error of some 1e-16 (‖x‖² + ‖z‖²). Where it is smaller than this
 # share of ‖x‖², it is summed from the differences.
 _NEAR = 1e-7
@@ -65,13 +68,15 @@ class FeatureRows:
         scale: float,
     ) -> None:
         self.n, self.width = len(index), len(origin)
-        self.threads = rows.threads
         self._rows = rows
         self._index = index
         self._features = features
         self._origin = origin
         self._scale = scale
-        step = rows_per_block(rows.memory, 8 * self.width, _MOST_ROWS)
+        # A block is set against another one: squared distances, and what is made of them.
+        most = min(_MOST_ROWS, isqrt(rows.memory // (16 * 8 * _SQUARES)))
+        step = rows_per_block(rows.memory, 8 * self.width, max(1, most))
+        self.threads = threads_within(rows.memory, 8 * _SQUARES * step**2, rows.threads)
         self.slices = [slice(i, min(self.n, i + step)) for i in range(0, self.n, step)]
         self._kept: Matrix | None = None
         # To read rows, or to compute their features, once for each block is dear.

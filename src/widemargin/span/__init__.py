@@ -8,7 +8,6 @@ Newton matrices of ``curvature`` and losses, bounds and line searches over score
 
 from widemargin.span.basis import Basis, Vectors
 from widemargin.span.descent import SpanState
-from widemargin.span.span_engine import SpanOptions, fit_span, solve_in_span, span_solver
 from widemargin.span.landmarks import (
     STRATEGIES,
     CoreVectors,
@@ -20,6 +19,7 @@ from widemargin.span.landmarks import (
     as_strategy,
 )
 from widemargin.span.levels import SpanFit, SpanSizes
+from widemargin.span.span_engine import SpanOptions, fit_span, solve_in_span, span_solver
 
 __all__ = [
     "STRATEGIES",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.problem import Problem
-from widemargin.rows import IndexArray
+from widemargin.rows import IndexArray, rows_per_block, threads_within
 from widemargin.span.basis import Basis
 from widemargin.span.losses import Scores, inside_margin
 from widemargin.span.values import KernelValues
@@ -32,7 +32,7 @@ _ROWS_OF_ONE_SUM = (8, 16)
 _ROWS_OF_MANY_SUMS = (2, 4, 8, 16)
 # But at least this many.
 _LEAST_ROWS = 2048
-# Rows whose products are added at a time.
+# Rows whose products are added at a time, at the most.
 _CHUNK = 2048
 # Folds that are told apart at the most.
 _MOST_FOLDS = 16
@@ -127,7 +127,10 @@ class Curvature:
             return self._factorise(basis, group, self._sums(index, plan.folds, one_by_one), plan)
 
         tasks = list(zip(plan.groups, inside, strict=True))
-        threads = 1 if one_by_one else self.problem.threads
+        # A chunk of rows, its product, the sum and a factor.
+        most = 4 * 8 * (basis.size + 1) * max(basis.size + 1, _CHUNK // 4)
+        memory = self.problem.rows.memory
+        threads = 1 if one_by_one else threads_within(memory, most, self.problem.threads)
         for (group, index), factors in zip(tasks, ordered_map(work, tasks, threads), strict=True):
             self._factors |= factors
             rows = min(len(index), self._rows) + len(group) * basis.size / 3
@@ -193,7 +196,7 @@ class Curvature:
                 total = np.zeros_like(sums[0])
                 for matrix, counted in zip(sums, share, strict=True):
                     if counted:
-                        total += matrix
+                        total += counted * matrix
                 total *= value
                 factor = _factorised(basis, total)
                 made[(value, *share)] = factor.astype(plan.dtype, copy=False)
@@ -244,10 +247,11 @@ class Curvature:
 
     def _products(self, rows: IndexArray, threads: int) -> Matrix:
         """Return Σ s (k_z, 1)(k_z, 1)ᵀ over rows."""
-        size = self.values.size + 1
+        size, memory = self.values.size + 1, self.problem.rows.memory
+        chunk = rows_per_block(memory, 8 * size, _CHUNK, most_bytes=memory)
 
         def part(begin: int) -> Matrix:
-            some = rows[begin : begin + _CHUNK]
+            some = rows[begin : begin + chunk]
             features = scratch((len(some), size), np.float64)
             self.values.take(some, features[:, :-1])
             features[:, -1] = 1.0
@@ -257,7 +261,8 @@ class Curvature:
             return product
 
         total = np.zeros((size, size))
-        for product in ordered_map(part, range(0, len(rows), _CHUNK), threads):
+        threads = threads_within(memory, 8 * size * (chunk + size), threads)
+        for product in ordered_map(part, range(0, len(rows), chunk), threads):
             total += product
         return total
 

@@ -139,6 +139,8 @@ class Descent:
         self.scores: Scores = np.zeros((problem.n, problem.n_problems), dtype=dtype)
         # Whose scores they are; None in the middle of a step, which may be interrupted.
         self.scores_of: Matrix | None = None
+        # Whether a sample of the rows may say how long a step is.
+        self._trusts_sample = True
         self._begin_constraints()
         self.forget_steps()
 
@@ -146,6 +148,7 @@ class Descent:
         """Go on with a basis that begins with the one before."""
         self.values.add(basis.vectors.values[self.basis.size :])
         self.basis = basis
+        self._trusts_sample = True
         self.curvature.forget()
         self._begin_constraints()
         self.forget_steps()
@@ -272,8 +275,9 @@ class Descent:
             self.constraints.make_feasible(direction, live)
         kept = min(state.n_rows, self.values.kept_rows)
         # Where values must be computed again, a pass is dear: the rows whose values are kept, a
-        # random sample, say how far to go.
-        judges = kept if kept >= _JUDGES * self.basis.size else state.n_rows
+        # random sample, say how far to go, until they have been wrong.
+        enough = kept >= _JUDGES * self.basis.size and self._trusts_sample
+        judges = kept if enough else state.n_rows
         moved = np.empty((judges, len(live)), dtype=self.dtype)
         self._multiply(direction, moved, 0, judges)
         length = self._line_search(state, direction, moved, live)
@@ -288,6 +292,8 @@ class Descent:
         self.scores_of = beta
         self.curvature.used(len(live), state.n_rows)
         after = self._state(beta, state.n_rows, live, state, pull, sums)
+        if judges < state.n_rows and (after.primal[live] > state.primal[live]).any():
+            self._trusts_sample, self._conjugate = False, None
         risen = live[~(after.primal[live] <= _RISE * state.primal[live])]
         if len(risen):
             after = self._taken_back(state, after, live, risen)

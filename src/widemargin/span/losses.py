@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.expansion import Expansion
 from widemargin.problem import Problem
 from widemargin.rows import IndexArray
-from widemargin.span.basis import Basis, Vectors, kernel_matrix
+from widemargin.span.basis import Basis
 from widemargin.span.values import Product, Values
 from widemargin.threads import Compiled, ordered_map
 
@@ -276,9 +277,8 @@ def hidden_by_rounding(
     affordable = int(_MULTIPLICATIONS / max(1, basis.vectors.values.size))
     size = min(n, max(_LEAST_MEASURED, min(_MOST_MEASURED, affordable)))
     index = np.unique(np.linspace(0, n - 1, size).astype(np.intp))
-    sample = Vectors(rows.take(index), index)
-    exact = kernel_matrix(problem.kernel, rows, sample, basis.vectors)
-    error = scores[index] - (exact @ beta[:-1] + beta[-1])
+    exact = Expansion(problem.kernel, basis.vectors.values, beta[:-1], beta[-1])
+    error = scores[index] - exact.values(rows, index)
     sign = problem.signs(index)
     weight = problem.weight[index, None] * problem.C * problem.counts[problem.fold[index]]
     slope = 2.0 * weight * np.maximum(0.0, 1.0 - sign * scores[index]) * sign * error

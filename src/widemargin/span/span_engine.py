@@ -20,8 +20,10 @@ from widemargin.threads import ordered_map
 
 # Gaps below this ask for float64.
 _FINE_TOL = 1e-4
-# Share of the memory budget for kernel values; matrices need the rest.
-_VALUES_SHARE = 0.5
+# Share of the memory budget for kernel values.
+_VALUES_SHARE = 0.45
+# And for matrices; blocks of rows need the rest.
+_MATRICES_SHARE = 0.4
 # Matrices at a time, of the size of the vectors squared; and half a one for each problem.
 _MATRICES = 8
 # Vectors that may be taken even where their kernel values do not fit and are computed again.
@@ -68,6 +70,10 @@ def fit_span(problem: Problem, options: SpanOptions) -> Fitted:
     beta, certificate = result.state.beta, result.certificate
     with options.deadline.ends_on_interrupt():
         certificate = replace(certificate, full_dual=full_dual(solver))
+    wanted = min(problem.n, options.max_vectors or 0)
+    if solver.max_vectors < wanted:
+        room = f"memory leaves room for {solver.max_vectors:,} of {wanted:,} vectors"
+        certificate = replace(certificate, stopped=f"{certificate.stopped}; {room}")
     # A second interrupt may leave vectors that have no coefficients yet.
     vectors = solver.basis.vectors[: len(beta) - 1]
     return Fitted(vectors.values, vectors.index, beta[:-1], beta[-1], certificate, result.stop)
@@ -83,9 +89,12 @@ def solve_in_span(problem: Problem, options: SpanOptions) -> tuple[SpanFit, Resu
 def span_solver(problem: Problem, options: SpanOptions) -> SpanFit:
     """Return a solver of problems in a span that fits into memory."""
     choice = options.landmarks.begin(problem.rows, problem.kernel, problem.weight, options.rng)
-    most = options.max_vectors
-    if most is None:
-        most = _most_vectors(problem, options.memory)
+    limit = _most_by_matrices(problem, options.memory)
+    if options.max_vectors is not None:
+        most = min(options.max_vectors, limit)
+    else:
+        by_values = int(_VALUES_SHARE * options.memory / (4 * problem.n))
+        most = min(limit, max(_AUTO_VECTORS, by_values))
         most = min(getattr(choice, "available", problem.n), most)
         if not choice.nested:
             # All are drawn at once, without a look at what half of them would do.
@@ -105,12 +114,10 @@ def span_solver(problem: Problem, options: SpanOptions) -> SpanFit:
     )
 
 
-def _most_vectors(problem: Problem, memory: int) -> int:
-    """Return how many vectors there may be: their values and their matrices fit into memory."""
-    by_values = int(_VALUES_SHARE * memory / (4 * problem.n))
+def _most_by_matrices(problem: Problem, memory: int) -> int:
+    """Return for how many vectors there is room, by their matrices."""
     matrices = _MATRICES + 0.5 * len(np.unique(problem.table, axis=1).T)
-    by_matrices = int(np.sqrt((1.0 - _VALUES_SHARE) * memory / (8 * matrices)))
-    return min(by_matrices, max(_AUTO_VECTORS, by_values))
+    return max(1, int(np.sqrt(_MATRICES_SHARE * memory / (8 * matrices))))
 
 
 def _value_dtype(kernel: Kernel, tol: float) -> DTypeLike:
@@ -133,9 +140,11 @@ def full_dual(solver: SpanFit) -> float:
         gram = kernel_matrix(problem.kernel, problem.rows, stand_in, stand_in)
 
     def best(p: int) -> float:
-        counted = problem.counts[problem.fold[index], p] > 0
+        counts = problem.counts[problem.fold[index], p]
+        counted = counts > 0
         values = gram if counted.all() else np.ascontiguousarray(gram[np.ix_(counted, counted)])
-        sign, ridge = problem.sign(p, index[counted]), problem.ridge(p, index[counted])
+        sign = problem.sign(p, index[counted])
+        ridge = problem.ridge(p, index[counted]) / counts[counted]
         point = solve_margin_dual(values, sign, ridge, gap=_FULL_GAP, max_rounds=_FULL_ROUNDS)
         return point.objectives()[1]
 

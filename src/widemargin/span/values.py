@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.kernels import Kernel
-from widemargin.rows import IndexArray, Rows
+from widemargin.rows import IndexArray, Rows, threads_within
 from widemargin.threads import ordered_map, scratch
 
 Answer = TypeVar("Answer")
@@ -123,7 +123,11 @@ class KernelValues:
 
         begins = [first, *range(first - first % self.step + self.step, stop, self.step)]
         spans = (slice(*pair) for pair in pairwise([*begins, stop]) if first < stop)
-        for computed, answer in ordered_map(look, spans, self.rows.threads):
+        # Kept values are looked at where they are; others need room for a block in every thread.
+        kept = self.kept_rows == self.rows.shape[0]
+        each = 0 if kept else self.step * self.size * self.dtype.itemsize
+        threads = threads_within(self.rows.memory, each, self.rows.threads)
+        for computed, answer in ordered_map(look, spans, threads):
             self.n_kernel += computed
             yield answer
         self.n_passes += stop == self.rows.shape[0] and first == 0

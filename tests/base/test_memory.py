@@ -1,0 +1,75 @@
+"""The memory budget holds: what a fit allocates beside the data, in every engine and thread."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin import (
+    BallVectorClassifier,
+    CoreVectorClassifier,
+    LocalFisherDA,
+    MarginClassifier,
+    MarginClassifierCV,
+    SparseMarginClassifier,
+)
+
+MEMORY = 12_000_000
+# Numbers for a row that are not the budget's: its hash, its place, labels, weights, scores.
+BYTES_OF_A_ROW = 200
+
+FITS = {
+    "exact": MarginClassifier(engine="exact", max_time=1.0),
+    "span": MarginClassifier(engine="span"),
+    "span of more vectors than fit": MarginClassifier(engine="span", max_vectors=2000),
+    "cells": MarginClassifier(engine="cells", cells=300),
+    "cells that are large": MarginClassifier(engine="cells", cells=1500),
+    "core": CoreVectorClassifier(tol=0.1),
+    "ball": BallVectorClassifier(tol=0.2, max_time=2.0),
+    "search": MarginClassifierCV([0.1, 1.0], [0.1, 0.5], cv=3, engine="span"),
+    "search in cells": MarginClassifierCV([0.1, 1.0], [0.1], cv=3, engine="cells"),
+    "sparse": SparseMarginClassifier(20, max_time=2.0, max_iter=2),
+    "local fisher": LocalFisherDA(1),
+}
+
+
+def _rows(n):
+    X = np.random.default_rng(0).normal(size=(n, 5))
+    return X, (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int)
+
+
+@pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@pytest.mark.parametrize("n_jobs", [1, 4])
+@pytest.mark.parametrize("way", FITS)
+def test_a_fit_keeps_to_its_memory_budget(way, n_jobs):
+    X, y = _rows(6000)
+    estimator = FITS[way].set_params(memory=MEMORY, n_jobs=n_jobs, random_state=0)
+    estimator.fit(X[:200], y[:200])  # compiled loops are loaded
+    tracemalloc.start()
+    try:
+        estimator.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 1.2 * MEMORY + BYTES_OF_A_ROW * len(X)
+
+
+def test_a_machine_says_that_memory_left_room_for_fewer_vectors():
+    X, y = _rows(2000)
+    limited = MarginClassifier(engine="span", max_vectors=1000, memory=MEMORY).fit(X, y)
+    n_vectors = len(limited.support_vectors_)
+    assert 200 < n_vectors < 400
+    assert f"memory leaves room for {n_vectors} of 1,000 vectors" in limited.certificate_.stopped
+    free = MarginClassifier(engine="span", max_vectors=300, memory="1GB").fit(X, y)
+    assert "memory" not in free.certificate_.stopped
+
+
+@pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@pytest.mark.parametrize("engine", ["auto", "exact", "span", "cells"])
+@pytest.mark.parametrize("memory", [1, "10B", "2KB"])
+def test_a_budget_that_is_hardly_one_still_gives_a_machine(engine, memory):
+    X, y = _rows(200)
+    machine = MarginClassifier(engine=engine, memory=memory).fit(X, y)
+    assert np.isfinite(machine.decision_function(X)).all()
+    assert machine.certificate_.dual <= machine.certificate_.primal * (1 + 1e-12)
