@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.model_selection import StratifiedKFold
 
 from tests.reference import span as reference
 from tests.reference import svm
+from tests.reference.problems import problem_of
 from tests.reference.span_data import make, random_data, wide_data
 from widemargin.expansion import Earlier
 from widemargin.kernels import Kernel
 from widemargin.loop import Limits
+from widemargin.problem import Folds
 from widemargin.span import SpanSizes, descent, losses
 from widemargin.span.curvature import Curvature
 from widemargin.span.losses import LowerBound
-from widemargin.span.span_engine import full_dual
+from widemargin.span.span_engine import SpanOptions, full_dual, solve_in_span
 from widemargin.span.values import KernelValues
 
 N_PROBLEMS = 105
@@ -461,3 +464,20 @@ def test_an_interrupt_of_any_stage_of_a_step_leaves_a_valid_machine(monkeypatch)
             primal, optimum = data.objectives(Z, beta).sum(), data.optima(Z).sum()
             assert result.certificate.primal == pytest.approx(primal, rel=1e-9), (name, at)
             assert (primal - optimum) / primal <= result.certificate.gap + 1e-12, (name, at)
+
+
+def test_a_sample_that_misjudges_steps_is_not_asked_again():
+    # Room for the kernel values of a few rows, which say how long steps are; in some searches
+    # every second step rose, for ever.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 5))
+    y = (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int)
+    folds = Folds(list(StratifiedKFold(3).split(X, y)), np.ones(len(y)))
+    problem = problem_of(X, y, gamma=0.5, memory=12_000_000, folds=folds)
+    searched = problem.in_folds(folds, np.array([0.1, 1.0]))
+    options = SpanOptions(
+        memory=12_000_000, prove=False, max_iter=100, patience=100, seed=209652396
+    )
+    solver, result = solve_in_span(searched, options)
+    assert not solver.descent.values.complete
+    assert result.converged
