@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_diagonal, check_finite
-from widemargin.loop import bounds, relative_gap
+from widemargin.loop import Deadline, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import MarginDual
 from widemargin.rows import IndexArray, weighted_moments
@@ -36,6 +36,8 @@ class CoreProblem:
         η of the centre-constrained ball.
     projection : ndarray of shape (m, n_directions) or None
         p_i = Uᵀφ(x_i) of the core rows.
+    deadline : Deadline
+        When to be content with what there is.
     """
 
     K: NDArray[Any]
@@ -43,6 +45,7 @@ class CoreProblem:
     ridge: Vector
     eta: float
     projection: NDArray[np.float64] | None = None
+    deadline: Deadline = field(default_factory=Deadline)
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,10 @@ class Ball:
     threshold: float
 
     def center_norm2(self) -> float:
-        """Return ‖c‖² of the ball's centre."""
+        """Return ‖c‖² of the ball's centre; 0 if there was no time to find one."""
         total = float(self.alpha.sum())
+        if total == 0.0:
+            return 0.0
         # dual = Σα − ½ αᵀQα
         return 2.0 * (total - self.dual) / total / total
 
@@ -88,6 +93,8 @@ class Ball:
 
     def eps(self, eta: float, worst: float) -> float:
         """Return ε such that all points lie within (1 + ε) of the smallest radius."""
+        if not self.alpha.any():
+            return float("inf")
         norm2 = self.center_norm2()
         furthest2 = eta + norm2 - 2.0 * (1.0 - worst) / float(self.alpha.sum())
         radius2 = eta - norm2

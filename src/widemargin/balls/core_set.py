@@ -322,7 +322,7 @@ class CoreSet(Generic[State]):
             projection = self.options.directions.projections[p, index]
             values = values[:, : len(values)] - projection @ projection.T
         sign, ridge = self.problem.sign(p, index), self.problem.ridge(p, index)
-        return CoreProblem(values, sign, ridge, self.eta, projection)
+        return CoreProblem(values, sign, ridge, self.eta, projection, self.options.deadline)
 
     def _each(self, work: Callable[[int], Answer], member: NDArray[np.bool_]) -> list[Answer]:
         """Return work(p) of every problem, in threads where it is worth their while."""

@@ -38,6 +38,8 @@ pair_loops = Compiled("widemargin.qp.pair_loops")
 _ROUND = 10**5
 # A core is solved to this share of the gap over all rows.
 _SHARE = 0.1
+# Moves beyond those of Proposition 1 that rounding may cause.
+_ROUNDING_MOVES = 10_000
 # Rows outside that join a working set at the least.
 _LEAST = 128
 
@@ -124,7 +126,7 @@ class FixedRadiusBall:
     ) -> FixedRadiusState:
         """Go through radii and scales until the core rows are no longer what is wrong."""
         most = ball.n_updates + self.effort // len(problem.sign)
-        while ball.settled and ball.n_updates < most:
+        while ball.settled and ball.n_updates < most and not problem.deadline.passed:
             enough = self.finished(ball) if self.epsilon else ball.core_gap() <= _SHARE * gap
             finer = None if enough else self._finer(problem, ball)
             if finer is None:
@@ -162,8 +164,9 @@ class FixedRadiusBall:
             # distance² = η + ‖c‖² + augmented² − 2 (Qλ)_i
             lowest = 0.5 * (problem.eta + norm2 + augmented2 - reach2)
             settled = not bool((product < lowest).any())
-            if settled or effort <= 0:
+            if settled or effort <= 0 or (updates and problem.deadline.passed):
                 break
+            _check_balls_exist(norm2, updates, ball.current_eps)
             index = _working_set(weight, product, lowest)
             center = np.array([norm2, augmented2])
             limit = max(1000, self.effort // len(index))
@@ -192,6 +195,21 @@ class FixedRadiusBall:
         # it, so the last percent is left to the next ε.
         eps, radius2 = ball.current_eps, ball.fixed_radius2
         return self.shrink and ball.augmented2 > 1.01 * (2 * eps + eps * eps) * radius2
+
+
+def _check_balls_exist(norm2: float, updates: int, eps: float) -> None:
+    """Raise if no ball can hold the rows, for the kernel has no space in which they are points.
+
+    In such a space ‖c‖² > 0. And by Proposition 1 there are at most 1/ε² moves from a centre
+    within r of the one sought, which lowers their squared distance by ε²r² each; from anywhere in
+    the ball around it, within 2r, that is four times as many.
+    """
+    if norm2 > 0 and updates <= _ROUNDING_MOVES + 4.0 / eps**2:
+        return
+    raise ValueError(
+        "No ball holds the rows: the kernel is not positive semidefinite on this data. Use another "
+        "kernel or other kernel parameters, a smaller C, or MarginClassifier(engine='span')."
+    )
 
 
 def _working_set(weight: Vector, product: Vector, lowest: float) -> NDArray[np.intp]:

@@ -19,11 +19,14 @@ from typing import Any
 import numpy as np
 
 from widemargin.balls.ball import Ball, CoreProblem, Vector, ball_facts, padded
-from widemargin.qp.margin_dual import MarginDual, solve_margin_dual
+from widemargin.qp.margin_dual import MarginDual, next_round, solve_margin_dual
 from widemargin.qp.sor import solve_sor
 
 # Accuracy of a ball on the core rows, as a share of the gap over all rows before.
 _ROUGH = 0.002
+# The gap that shows the size of α, and a KKT residual that is rounding.
+_ROUGH_GAP = 1e-2
+_KKT = 1e-10
 
 
 @dataclass(frozen=True)
@@ -103,14 +106,18 @@ class MinimumBall:
         return ball.radius2(eta) * float(ball.alpha.sum())
 
     def _exact(self, problem: CoreProblem, start: Vector, accuracy: float) -> MarginDual:
-        K, sign, ridge = problem.K, problem.sign, problem.ridge
+        K, sign, ridge, deadline = problem.K, problem.sign, problem.ridge, problem.deadline
+        if not start.any():
+            # A ball has a centre even where there is no time for more.
+            gap = accuracy if self.epsilon is None else _ROUGH_GAP
+            start = next_round(MarginDual.at(K, sign, ridge), gap, _KKT, deadline=deadline).alpha
         if self.epsilon is None:
-            return solve_margin_dual(K, sign, ridge, start=start, gap=accuracy)
+            return solve_margin_dual(K, sign, ridge, start=start, gap=accuracy, deadline=deadline)
         # The KKT residual that an ε asks for depends on 1ᵀα: find its size first.
-        point = solve_margin_dual(K, sign, ridge, start=start, gap=1e-2)
+        point = solve_margin_dual(K, sign, ridge, start=start, gap=_ROUGH_GAP, deadline=deadline)
         rough = MinimumState(threshold=0.0, accuracy=accuracy, **ball_facts(point))
         tol = max(1e-12, accuracy * self._scale(rough, problem.eta))
-        return solve_margin_dual(K, sign, ridge, start=point.alpha, tol=tol)
+        return solve_margin_dual(K, sign, ridge, start=point.alpha, tol=tol, deadline=deadline)
 
     def _sor(self, problem: CoreProblem, start: Vector, accuracy: float) -> MarginDual:
         """Algorithm 3: the largest change first, over α ≥ 0 and γ without bounds."""
@@ -132,5 +139,8 @@ class MinimumBall:
         G[np.arange(m), np.arange(m)] += ridge
         linear = np.concatenate([np.ones(m), np.zeros(n_directions)])
         lower = np.concatenate([np.zeros(m), np.full(n_directions, -np.inf)])
-        solved = solve_sor(G, linear, lower=lower, start=x, tol=min(accuracy, 1e-6))
+        tol = min(accuracy, 1e-6)
+        if not start.any():
+            x = solve_sor(G, linear, lower=lower, start=x, tol=tol, max_updates=m).x
+        solved = solve_sor(G, linear, lower=lower, start=x, tol=tol, deadline=problem.deadline)
         return MarginDual.at(K, sign, ridge, solved.x[:m])
