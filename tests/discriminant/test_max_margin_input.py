@@ -68,12 +68,26 @@ def test_bool_labels_are_two_classes_and_the_feature_grows_towards_the_second():
 
 @pytest.mark.parametrize("way", ["span", "core", "linear", "linear deflation", "linear core"])
 def test_a_small_memory_budget_gives_the_same_features(way):
-    X, y = _digits(3, 300)
-    # The span is fitted in another order, and agrees as far as it is solved.
-    model = _fine(2, way) if way == "span" else _da(2, way)
+    X, y = _digits(3, 537)
+    # The span is fitted in another order, and agrees as far as it is solved. There is room for the
+    # matrices of so many vectors, but not for the kernel values of all rows.
+    model = _fine(2, way, max_vectors=40) if way == "span" else _da(2, way)
     plain = model.fit_transform(X, y)
-    small = model.set_params(memory="1MB").fit_transform(X, y)
+    small = model.set_params(memory="320kB" if way == "span" else "1MB").fit_transform(X, y)
     assert_allclose(small, plain, atol=1e-5 if way == "span" else 1e-8)
+
+
+def test_a_span_that_has_no_room_for_all_vectors_says_so():
+    X, y = _digits(3, 300)
+    model = _da(2, "span", max_vectors=200).fit(X, y)
+    assert len(model.vectors_) == 200
+    assert not any("memory" in stopped for stopped in model.directions_["stopped"])
+    small = model.set_params(memory="320kB").fit(X, y)
+    most = len(small.vectors_)
+    assert 20 < most < 200
+    assert_valid(small, X, y)
+    for stopped in small.directions_["stopped"]:
+        assert re.search(r"memory leaves room for \d+ of 200 vectors", stopped)
 
 
 def test_a_core_that_does_not_fit_into_memory_ends_with_a_valid_model_and_a_warning():

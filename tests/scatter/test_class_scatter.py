@@ -189,6 +189,48 @@ def test_values_without_a_sum_of_squares_are_refused():
         _batch(np.array([[1e308], [-1e308]]), np.array([0, 1]))
 
 
+def test_rows_too_small_to_divide_by_are_refused_with_a_remedy():
+    X, y = _problem(80, 4)
+    for size in (1e-300, 1e-307):
+        space = whitened(_batch(X * size, y))
+        assert np.isfinite(space.matrix).all()
+        assert_allclose((X * size - space.mean) @ space.matrix @ np.ones(4), _whitened_sum(X, y))
+    for size in (1e-310, 1e-320):
+        with pytest.raises(ValueError, match=r"X has values so close.*scale X"):
+            whitened(_batch(X * size, y))
+    # As features of something else that varies, they are as good as constant.
+    mixed = np.column_stack([X, X[:, 0] * 1e-310])
+    assert whitened(_batch(mixed, y)).matrix.shape == (5, 4)
+
+
+def _whitened_sum(X, y):
+    space = whitened(_batch(X, y))
+    return (X - space.mean) @ space.matrix @ np.ones(4)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 60])
+def test_a_state_is_plain_and_goes_on_where_it_was(rows):
+    X, y = _problem()
+    scatter = ClassScatter.empty(3, 5)
+    scatter.add(X[:rows], y[:rows], np.ones(rows))
+    state = scatter.state()
+    assert all(isinstance(value, np.ndarray | float) for value in state.values())
+    again = ClassScatter.of_state({name: np.copy(value) for name, value in state.items()})
+    for each in (scatter, again):
+        each.add(X[rows:], y[rows:], np.ones(60 - rows))
+    _assert_same(again, scatter, rtol=1e-15)
+    _assert_same(scatter, _batch(X, y))
+
+
+def test_the_spread_is_that_of_the_rows_about_the_first():
+    X, y = _problem()
+    scatter = _batch(X, y)
+    mean = np.array([X[y == k].mean(axis=0) for k in range(3)])
+    about, deviation = np.abs(mean - X[0]).max(axis=0), (X - mean[y]).std(axis=0)
+    assert_allclose(scatter.spread(), np.maximum(about, deviation), rtol=1e-12)
+    assert_array_equal(_batch(np.full((4, 2), 0.1), np.array([0, 1, 0, 1])).spread(), 0.0)
+
+
 def test_iris_streamed_one_row_at_a_time():
     X, y = load_iris(return_X_y=True)
     streamed = ClassScatter.empty(3, 4)

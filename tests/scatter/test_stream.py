@@ -9,6 +9,7 @@ from tests.reference.fisher_da import scatter_by_loops
 from tests.reference.streams import as_rows, data_with_copies, labelled, stream_of
 from widemargin.rows import distinct_rows, row_keys
 from widemargin.scatter.class_scatter import DenseColumns
+from widemargin.scatter.stream import Stream
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 17, 60, 1000])
@@ -84,6 +85,23 @@ def test_no_row_that_is_held_out_is_in_its_own_scatter(capacity, n_folds):
         held_out.append(out.key)
     keys = np.concatenate(held_out)
     assert_array_equal(np.sort(keys), stream.sample.key)
+
+
+@pytest.mark.parametrize("capacity", [0, 17, 1000])
+def test_a_stored_stream_goes_on_where_it_was(capacity):
+    X, y, weight = data_with_copies()
+    straight = stream_of(X, y, weight, capacity, [40, 80])
+    stored = stream_of(X[:40], y[:40], weight[:40], capacity)
+    # Classes that are not there yet are known from the beginning.
+    assert stored.rest.weight.shape == straight.rest.weight.shape
+    for part in (slice(40, 80), slice(80, 120)):
+        state = {name: np.copy(value) for name, value in stored.state().items()}
+        stored = Stream.of_state(state)
+        stored.add(labelled(X[part], y[part], weight[part]), DenseColumns(X.shape[1]))
+    assert_array_equal(stored.sample.key, straight.sample.key)
+    assert_array_equal(stored.sample.rows, straight.sample.rows)
+    assert_array_equal(stored.scatter().scatter, straight.scatter().scatter)
+    assert stored.capacity == capacity
 
 
 def test_every_fold_has_its_share_of_every_class():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import solve_triangular
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,14 +16,23 @@ from widemargin.base import parameters as check
 from widemargin.base.estimator import KernelEstimator
 from widemargin.base.parameters import keyword, parameters
 from widemargin.base.span_map import SpanMap
+from widemargin.expansion import Expansion
 from widemargin.rows import Rows, parse_memory
-from widemargin.scatter.class_scatter import DenseColumns, LabelledRows, VisitFeatures
+from widemargin.scatter.class_scatter import (
+    ClassScatter,
+    DenseColumns,
+    LabelledRows,
+    VisitFeatures,
+)
+from widemargin.scatter.whitening import SAME_MEAN
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # Bytes for matrices of the columns squared that are taken whatever the budget, which is for blocks.
 _ALWAYS = 100_000_000
+# What rounding may leave of a kernel value, relative to it.
+_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 
 
 @parameters
@@ -125,6 +135,25 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         """Set what `transform` needs; each direction with its largest number positive."""
         self.components_ = signed(components)
         self.mean_ = mean
+
+
+def check_apart(scatter: ClassScatter, features: VisitFeatures) -> None:
+    """Raise if features of a kernel differ by no more than their rounding, as those of equal rows.
+
+    Parameters
+    ----------
+    scatter : ClassScatter
+        Of the features.
+    features : callable
+        What they were made by; columns of the rows themselves have no rounding.
+    """
+    if not isinstance(features, Expansion):
+        return
+    # The origin is the features of a row: back to the kernel values that made them.
+    values = solve_triangular(features.coef.T, scatter.origin, lower=True)
+    rounding = _ROUNDING * (np.abs(values) @ np.abs(features.coef))
+    if (scatter.spread() <= rounding).all():
+        raise ValueError(SAME_MEAN)
 
 
 def signed(components: Matrix) -> Matrix:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.directions.rounds import Direction, error_of, varies
-from widemargin.loop import Deadline, Limits, Result, run
+from widemargin.loop import Deadline, Limits, Result, Stop, run
 from widemargin.problem import Problem
 from widemargin.span import Basis, SpanFit, SpanOptions, SpanState, span_solver
 
@@ -49,7 +49,7 @@ class SpanFinder:
         self.constraint = constraint
         self.options = options
         self._latest: SpanFit | None = None
-        self._n_kernel, self._n_passes = 0, 0
+        self._n_kernel, self._n_passes, self._room = 0, 0, 0
 
     @property
     def basis(self) -> Basis:
@@ -65,6 +65,7 @@ class SpanFinder:
         rough: list[Direction[Vector]] | None = None
         if self._latest is None:
             solver = span_solver(self.problem, self.options)
+            self._room = solver.max_vectors
             whole = len(problems) == self.problem.n_problems
             if not whole:
                 # The problems come one by one, but the vectors are to be good for all of them.
@@ -113,6 +114,14 @@ class SpanFinder:
         orthonormal, _ = np.linalg.qr(basis.whitened(normals))
         return basis.coefficients(orthonormal)
 
+    def _stop(self, stop: Stop) -> Stop:
+        """Return how a fit ended, and whether there was room for all vectors."""
+        wanted = min(self.problem.n, self.options.max_vectors or 0)
+        if self._room >= wanted:
+            return stop
+        room = f"memory leaves room for {self._room:,} of {wanted:,} vectors"
+        return replace(stop, reason=f"{stop.reason}; {room}")
+
     def _directions(
         self,
         solver: SpanFit,
@@ -123,7 +132,7 @@ class SpanFinder:
     ) -> list[Direction[Vector]]:
         """Return the machines' w as unit directions."""
         basis, state = solver.basis, result.state
-        scores = solver.scores()
+        scores, stop = solver.scores(), self._stop(result.stop)
         n_kernel = result.certificate.n_kernel - self._n_kernel
         n_passes = result.certificate.n_passes - self._n_passes
         self._n_kernel, self._n_passes = result.certificate.n_kernel, result.certificate.n_passes
@@ -148,7 +157,7 @@ class SpanFinder:
                 float(state.dual[column] - hidden * state.primal[column]),
                 n_vectors=basis.size,
                 varies=varies(scores[:, column]),
-                stop=result.stop,
+                stop=stop,
             )
             if not i:
                 direction = replace(direction, n_kernel=n_kernel, n_passes=n_passes)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from widemargin.base import parameters as check
 from widemargin.base.estimator import as_stored, dense
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.base.projection import ProjectionEstimator
+from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.expansion import Expansion
 from widemargin.rows import Distinct, IndexArray, Rows, distinct_rows, parse_memory
 from widemargin.scatter.class_scatter import scatter_of
@@ -164,6 +164,7 @@ class KernelFisherDA(ProjectionEstimator):
             scatter = scatter_of(
                 distinct.rows, distinct.code, distinct.weight, len(self.classes_), features
             )
+            check_apart(scatter, features)
             space = whitened(scatter, ridge=self.regularization)
             share = scatter.weight / scatter.total
             pulled = share[:, None] * space.means
@@ -192,12 +193,13 @@ class KernelFisherDA(ProjectionEstimator):
         """Return the solver to use, if it fits into the memory."""
         if self.solver == "span":
             return "span"
-        given = not isinstance(self.vectors, str) and self.solver == "auto"
-        large = n_distinct > _EXACT_ROWS and self.solver == "auto" and not self._precomputed()
-        if given or large:
-            return "span"
         needed = 5 * 8 * n_distinct**2
-        if needed > parse_memory(self.memory):
+        too_much = needed > parse_memory(self.memory)
+        given = not isinstance(self.vectors, str)
+        large = (n_distinct > _EXACT_ROWS or too_much) and not self._precomputed()
+        if self.solver == "auto" and (given or large):
+            return "span"
+        if too_much:
             remedy = "random" if self._precomputed() else "kmeans"
             raise ValueError(
                 f"solver='kernel' keeps matrices of {n_distinct:,} rows: it takes "

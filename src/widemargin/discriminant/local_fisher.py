@@ -15,7 +15,7 @@ from widemargin.base import parameters as check
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator
 from widemargin.rows import distinct_rows
-from widemargin.scatter.class_scatter import ClassScatter, scatter_of
+from widemargin.scatter.class_scatter import ClassScatter, per_unit, scatter_of
 from widemargin.scatter.eigenproblem import check_n_components, generalized_eigenvectors
 from widemargin.scatter.local_scatter import LocalScatters, local_scatters
 
@@ -162,12 +162,11 @@ class LocalFisherDA(ProjectionEstimator):
         n = check_n_components(self.n_components, d, len(found.values), ", or shrinkage > 0")
         self.eigenvalues_ = np.maximum(found.values[:n], 0.0)
         vectors = found.vectors[:, :n]
-        unit = classes.unit if classes.unit > 0 else 1.0
         if self.embedding == "orthonormalized":
             vectors = np.linalg.qr(vectors)[0]
         else:
-            vectors = vectors / unit
             if self.embedding == "weighted":
                 vectors = vectors * np.sqrt(self.eigenvalues_)
+            vectors = per_unit(vectors, classes.unit)
         center = classes.weight @ classes.offset / classes.total
         self._keep(vectors.T, classes.origin + classes.unit * center)

@@ -25,7 +25,7 @@ from widemargin.base import parameters as check
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator
 from widemargin.rows import distinct_rows
-from widemargin.scatter.class_scatter import LabelledRows, scatter_of
+from widemargin.scatter.class_scatter import LabelledRows, per_unit, scatter_of
 from widemargin.scatter.eigenproblem import (
     Eigenvectors,
     check_n_components,
@@ -187,7 +187,7 @@ class LocalityPreservingProjection(ProjectionEstimator):
             found = self._directions(moments)
             n = check_n_components(self.n_components, features.width, len(found.values), "")
         self.eigenvalues_ = np.clip(found.values[:n], 0.0, 2.0)
-        self._keep(found.vectors[:, :n].T / unit, whole.mean[0] + unit * moments.mean)
+        self._keep(per_unit(found.vectors[:, :n].T, unit), whole.mean[0] + unit * moments.mean)
         return self
 
     def _check_parameters(self) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.base import parameters as check
 from widemargin.base.estimator import reporting, warn_user
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.base.projection import ProjectionEstimator
+from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.certificate import Certificate
 from widemargin.loop import Resources
 from widemargin.pairs.class_pairs import ClassPairs, spanned
@@ -23,7 +23,7 @@ from widemargin.pairs.sharpness import SHARPNESSES, SHRINKAGES, choose
 from widemargin.rows import Rows, parse_memory
 from widemargin.scatter.class_scatter import ClassScatter
 from widemargin.scatter.stream import Stream
-from widemargin.scatter.whitening import whitened
+from widemargin.scatter.whitening import SAME_MEAN, whitened
 
 # Rows that can be held out at the most, and one over their share of the memory.
 _HELD_OUT = 20_000
@@ -386,6 +386,7 @@ class MaxiMinDA(ProjectionEstimator):
         if self.priors is not None:
             priors = given_priors(self.priors, len(there))
         self.priors_ = priors
+        check_apart(scatter, self._features())
         self._choose(stream, scatter, resources)
         space = whitened(scatter, self.shrinkage_)
         means = space.means[there]
@@ -394,11 +395,12 @@ class MaxiMinDA(ProjectionEstimator):
         classes = ClassPairs((means - center) @ basis, priors[there], resources.threads)
         solution = self._searched(classes, int(scatter.total), resources)
         directions = basis @ solution.W
-        self._keep((space.matrix @ directions).T, space.mean)
+        components = (space.matrix @ directions).T
+        self._keep(components, space.mean)
         # Signs are settled by `_keep`.
-        sign = np.sign((self.components_ @ (space.matrix @ directions)).diagonal())
+        sign = np.where((self.components_ == components).all(axis=1), 1.0, -1.0)
         projected = np.full((len(there), directions.shape[1]), np.nan)
-        projected[there] = (means @ directions) * np.where(sign < 0, -1.0, 1.0)
+        projected[there] = (means @ directions) * sign
         self.class_means_ = projected
         self._keep_pairs(solution)
 
@@ -439,10 +441,7 @@ class MaxiMinDA(ProjectionEstimator):
         """Return the best directions for different means."""
         distinct = classes.merged()[0]
         if distinct.n_classes < 2:
-            raise ValueError(
-                "X has the same mean in every class of y, so that no direction separates the "
-                "means; use features in which they differ, or a kernel."
-            )
+            raise ValueError(SAME_MEAN)
         if distinct.n_classes < classes.n_classes:
             warn_user(
                 f"{classes.n_classes - distinct.n_classes} of {classes.n_classes} classes have the "

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from widemargin.base import parameters as check
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.base.projection import ProjectionEstimator
+from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.pairs.pairwise_accuracy_weights import given_priors, pull
 from widemargin.scatter.class_scatter import LabelledRows, scatter_of
 from widemargin.scatter.whitening import leading, whitened
@@ -147,6 +147,7 @@ class PairwiseAccuracyDA(ProjectionEstimator):
             weight = self._weight(data)
             features = self._fit_span(data)
             scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)
+            check_apart(scatter, features)
             self.shrinkage_ = scatter.intensity(self.shrinkage)
             space = whitened(scatter, self.shrinkage_)
             pulled = pull(space.means, self.priors_, self.weighting, resources.threads)

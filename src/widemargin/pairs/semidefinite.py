@@ -28,7 +28,7 @@ def solve_semidefinite(classes: ClassPairs, C: float, *, squared: bool) -> Matri
     ImportError
         If CVXPY is not installed.
     ValueError
-        If there are too many pairs.
+        If there are too many pairs, or no solution is found.
     """
     try:
         cp: Any = import_module("cvxpy")
@@ -43,20 +43,40 @@ def solve_semidefinite(classes: ClassPairs, C: float, *, squared: bool) -> Matri
             "solver='exact', which has the same solution."
         )
     first, second = np.triu_indices(classes.n_classes, 1)
-    # In units of a typical distance, so that the solver's tolerances mean something.
-    unit = float(np.trace(classes.mean_scatter()))
-    apart = (classes.means[first] - classes.means[second]) / np.sqrt(unit)
+    apart = classes.means[first] - classes.means[second]
+    squares = (apart * apart).sum(axis=1)
+    hard = np.isinf(C)
+    # In units of the closest distance, which is what Q is about, or of a typical one where there
+    # are errors to be weighed against it: the solver's tolerances then mean something.
+    unit = float(squares.min()) if hard else float(np.trace(classes.mean_scatter()))
     k = apart.shape[1]
     Q = cp.Variable((k, k), PSD=True)
-    products = np.einsum("pi,pj->pij", apart, apart).reshape(len(apart), k * k)
-    distance = products @ cp.vec(Q, order="C")
     size = 0.5 * cp.sum_squares(Q)
-    if np.isinf(C):
-        problem = cp.Problem(cp.Minimize(size), [distance >= 1])
+    if hard:
+        # Divided by their squared lengths: far pairs would make large numbers of small demands.
+        distance = _products(apart / np.sqrt(squares)[:, None]) @ cp.vec(Q, order="C")
+        problem = cp.Problem(cp.Minimize(size), [distance >= unit / squares])
     else:
+        distance = _products(apart / np.sqrt(unit)) @ cp.vec(Q, order="C")
         loss: Any = cp.pos(1 - distance)
         loss = cp.sum_squares(loss) if squared else cp.sum(loss)
         problem = cp.Problem(cp.Minimize(size + C * unit**2 * loss))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    try:
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+        status = problem.status
+    except cp.error.SolverError as error:
+        status = str(error)
+    if Q.value is None or not np.isfinite(Q.value).all():
+        raise ValueError(
+            f"CVXPY found no solution of the semidefinite program ({status}): the class means are "
+            "too close to each other, or C too large, for its precision; use solver='exact', which "
+            "has the same solution."
+        )
     solution: Matrix = np.asarray(Q.value, dtype=np.float64)
     return 0.5 * (solution + solution.T) / unit
+
+
+def _products(apart: Matrix) -> Matrix:
+    """Return δδᵀ of each pair as a row."""
+    products: Matrix = np.einsum("pi,pj->pij", apart, apart)
+    return products.reshape(len(apart), -1)

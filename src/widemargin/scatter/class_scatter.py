@@ -211,6 +211,12 @@ class ClassScatter:
         center: Vector = self.weight / self.total @ self.offset
         return center, np.where(self.weight[:, None] > 0, self.offset - center, 0.0)
 
+    def spread(self) -> Vector:
+        """Return how far each column goes from the origin, and how far rows go from their means."""
+        about = np.abs(self.offset[self.weight > 0]).max(axis=0, initial=0.0)
+        deviation = np.sqrt(np.maximum(np.diagonal(self.scatter), 0.0) / self.total)
+        return np.asarray(self.unit * np.maximum(about, deviation))
+
     def scaled_variance(self) -> float:
         """Return the mean squared distance of the rows from the mean of all, in units squared."""
         about = self.scaled_means()[1]
@@ -353,6 +359,21 @@ def _part(block: Matrix, code: Codes, weight: Vector, origin: Vector) -> _Part:
     powers = Powers.of(rows, sums)
     rows *= np.sqrt(weight)[:, None]
     return _Part(classes, unit, total, offset, rows.T @ rows, powers)
+
+
+def per_unit(matrix: Matrix, unit: float) -> Matrix:
+    """Return directions in units as directions in the rows' own, or raise if these are too small.
+
+    Directions divide by the size of the rows, and there are smaller numbers than one can divide by.
+    """
+    with np.errstate(over="ignore"):
+        own: Matrix = matrix / (unit if unit > 0 else 1.0)
+    if not np.isfinite(own).all():
+        raise ValueError(
+            "X has values so close to each other that numbers as large as one over their "
+            "differences do not exist; scale X (for example with StandardScaler)."
+        )
+    return own
 
 
 def _unit(rows: NDArray[np.float64]) -> float:

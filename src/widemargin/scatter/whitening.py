@@ -12,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from widemargin.scatter.class_scatter import ClassScatter
+from widemargin.scatter.class_scatter import ClassScatter, per_unit
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
+SAME_MEAN = (
+    "X has the same mean in every class of y, so that no direction separates the means; use "
+    "features in which they differ, or a kernel."
+)
 # Share of the largest eigenvalue, and of the squared distance of the class means, from which a
 # variance is there. What rounding leaves of none is far below both.
 _VANISHES, _ROUNDING = 1e-10, 1e-24
@@ -80,8 +84,8 @@ def whitened(
     if not matrix.shape[1]:
         spread = float(np.sqrt(scatter.scaled_variance()))
         matrix = np.eye(scatter.n_features) / (spread if spread > 0 else 1.0)
-    unit = scatter.unit if scatter.unit > 0 else 1.0
-    return Whitening(matrix / unit, scatter.origin + unit * center, means @ matrix)
+    own = per_unit(matrix, scatter.unit)
+    return Whitening(own, scatter.origin + scatter.unit * center, means @ matrix)
 
 
 def _inverse_root(covariance: Matrix, varies: NDArray[np.intp]) -> Matrix:
@@ -133,10 +137,7 @@ def leading(means: Matrix, pulled: Matrix, n_components: int | None) -> tuple[Ma
     value, vector = linalg.eigh(0.5 * (between + between.T), driver="evd", check_finite=False)
     value, vector = np.maximum(0.0, value[::-1][:most]), vector[:, ::-1][:, :most]
     if not value[0] > 0:
-        raise ValueError(
-            "X has the same mean in every class of y, so that no direction separates the means; "
-            "use features in which they differ, or a kernel."
-        )
+        raise ValueError(SAME_MEAN)
     if n_components is None:
         n_components = int(np.count_nonzero(value > _SEPARATES * value[0]))
     return basis @ vector[:, :n_components], value[:n_components]
