@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,9 +19,53 @@ from tests.reference.ball_problems import (
     problem,
     solved,
 )
+from widemargin import BallVectorClassifier
 from widemargin.balls import FixedRadiusBall
 from widemargin.balls.ball import CoreProblem
-from widemargin.loop import Limits
+from widemargin.loop import Deadline, Limits
+
+
+def _indefinite(n=40):
+    """A kernel matrix with a constant diagonal that no space has."""
+    rng = np.random.default_rng(0)
+    K = rng.uniform(-1, 1, size=(n, n))
+    K = 0.5 * (K + K.T)
+    np.fill_diagonal(K, 0.1)
+    return CoreProblem(K, np.where(np.arange(n) % 2, 1.0, -1.0), np.full(n, 1e-3), 1.101)
+
+
+@pytest.mark.parametrize("shrink", [False, True])
+def test_rows_of_a_kernel_without_a_space_are_in_no_ball(shrink):
+    with pytest.raises(ValueError, match=r"not positive semidefinite.*another kernel"):
+        method, problem = FixedRadiusBall(0.0, shrink=shrink, effort=10**7), _indefinite()
+        ball = method.begin(problem, None)
+        while ball is not None:
+            ball = method.refine(problem, ball)
+
+
+@pytest.mark.parametrize("n_features", [2, 6])
+def test_an_indefinite_kernel_is_named_by_the_machine(n_features):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, n_features)), rng.integers(4, size=150)
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        BallVectorClassifier(kernel="sigmoid", gamma=1.0).fit(X, y)
+
+
+def test_a_deadline_ends_the_moves():
+    # All but without a ridge there are many millions of them.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=120) > 0, 1.0, -1.0)
+    K = X @ X.T
+    late = Deadline()
+    late.interrupt()
+    problem = CoreProblem(K, y, np.full(120, 5e-3), float(np.diagonal(K).max()) + 1.005)
+    method = FixedRadiusBall(0.0, effort=10**6)
+    patient = method.begin(problem, None)
+    hurried = method.begin(replace(problem, deadline=late), None)
+    assert hurried.n_updates < patient.n_updates / 2
+    assert hurried.alpha.any()
+    assert 0 < hurried.dual <= 0.5 * patient.norm2 + patient.loss
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -173,8 +173,8 @@ def test_little_memory_gives_the_same_scores_in_several_batches(monkeypatch):
         return iter(batches[-1])
 
     monkeypatch.setattr(search_module, "span_batches", counted)
-    much = search_of(**FINELY, Cs=Cs, gammas=[50.0], max_vectors=100).fit(X, y)
-    little = search_of(**FINELY, Cs=Cs, gammas=[50.0], max_vectors=100, memory="1500kB").fit(X, y)
+    much = search_of(**FINELY, Cs=Cs, gammas=[50.0], max_vectors=60).fit(X, y)
+    little = search_of(**FINELY, Cs=Cs, gammas=[50.0], max_vectors=60, memory="1500kB").fit(X, y)
     assert (len(batches[0]), len(batches[1]) > 1) == (1, True)
     assert [place for batch in batches[1] for place in batch] == list(range(20))
     assert_allclose(scores_of(much), scores_of(little), atol=1.01 * 3 / 400)

@@ -38,10 +38,12 @@ pair_loops = Compiled("widemargin.qp.pair_loops")
 _ROUND = 10**5
 # A core is solved to this share of the gap over all rows.
 _SHARE = 0.1
-# Moves beyond those of Proposition 1 that rounding may cause.
-_ROUNDING_MOVES = 10_000
 # Rows outside that join a working set at the least.
 _LEAST = 128
+_NO_BALL = (
+    "No ball holds the rows: the kernel is not positive semidefinite on this data. Use another "
+    "kernel or other kernel parameters, a smaller C, or MarginClassifier(engine='span')."
+)
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,8 @@ class FixedRadiusBall:
             settled = not bool((product < lowest).any())
             if settled or effort <= 0 or (updates and problem.deadline.passed):
                 break
-            _check_balls_exist(norm2, updates, ball.current_eps)
+            if norm2 <= 0:
+                raise ValueError(_NO_BALL)
             index = _working_set(weight, product, lowest)
             center = np.array([norm2, augmented2])
             limit = max(1000, self.effort // len(index))
@@ -174,6 +177,10 @@ class FixedRadiusBall:
             augmented2 = float(center[1])
             updates += moved
             effort -= (moved + 1) * len(index) + _ROUND
+        # By Proposition 1 each move lowers the squared distance from the centre that is sought by
+        # ε²r² at the least, and that distance is below 2r.
+        if effort <= 0 and not settled and updates > 4.0 / ball.current_eps**2:
+            raise ValueError(_NO_BALL)
         # The best multiple of the centre in the SVM's dual is 1/‖c‖², (35) of MMDA-CVM.
         point.move_to(weight / norm2)
         return FixedRadiusState(
@@ -195,21 +202,6 @@ class FixedRadiusBall:
         # it, so the last percent is left to the next ε.
         eps, radius2 = ball.current_eps, ball.fixed_radius2
         return self.shrink and ball.augmented2 > 1.01 * (2 * eps + eps * eps) * radius2
-
-
-def _check_balls_exist(norm2: float, updates: int, eps: float) -> None:
-    """Raise if no ball can hold the rows, for the kernel has no space in which they are points.
-
-    In such a space ‖c‖² > 0. And by Proposition 1 there are at most 1/ε² moves from a centre
-    within r of the one sought, which lowers their squared distance by ε²r² each; from anywhere in
-    the ball around it, within 2r, that is four times as many.
-    """
-    if norm2 > 0 and updates <= _ROUNDING_MOVES + 4.0 / eps**2:
-        return
-    raise ValueError(
-        "No ball holds the rows: the kernel is not positive semidefinite on this data. Use another "
-        "kernel or other kernel parameters, a smaller C, or MarginClassifier(engine='span')."
-    )
 
 
 def _working_set(weight: Vector, product: Vector, lowest: float) -> NDArray[np.intp]:
