@@ -252,7 +252,6 @@ def test_the_seed_decides_and_threads_do_not(estimator):
         (ReducedSVMClassifier(kernel="precomputed"), ValueError, "precomputed"),
         (ReducedSVMClassifier(5, method="mrsvm", kernel=np.inner), ValueError, "method='rsvm'"),
     ],
-    ids=str,
 )
 def test_bad_parameters_are_named(estimator, error, words):
     X, y = moons(30)
