@@ -11,7 +11,8 @@ same system in the span of as many rows Z as there is room for, which by Woodbur
 
     K_ZZ + 1 + (K_ZA + 1) R⁻¹ (K_AZ + 1).
 
-α = 2 C s ξ ≥ 0 is feasible for the dual, and so is every multiple of it: that is the bound.
+α = 2 C s ξ ≥ 0 is feasible for the dual, so is y β where no coefficient has the wrong sign, and so
+is every multiple of either: the best is the bound.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class FunctionState:
         Objectives, and the best lower bounds that are known.
     n_passes, n_kernel : int
         Passes over the rows, and kernel evaluations.
-    accuracy : float
-        How accurately systems are solved, relative to the gap.
+    accuracy : ndarray of shape (n_problems,)
+        How accurately the system of each is solved, relative to the gap.
     """
 
     beta: Matrix
@@ -76,7 +77,7 @@ class FunctionState:
     dual: Vector
     n_passes: int
     n_kernel: int
-    accuracy: float = _ACCURACY
+    accuracy: Vector
 
 
 class MatrixFree:
@@ -119,7 +120,7 @@ class MatrixFree:
 
     def step(self, state: FunctionState) -> FunctionState:
         """Take Newton's step in every problem that is not solved."""
-        live = np.flatnonzero(self._gaps(state) > self.options.tol)
+        live = np.flatnonzero(self._open(state) & (state.accuracy >= _FINEST))
         inside = (self.signs * state.scores < 1.0)[:, live]
         target = self._solved(state, live, inside)
         direction = np.zeros_like(state.beta)
@@ -142,11 +143,17 @@ class MatrixFree:
 
     def stopped(self, state: FunctionState) -> Stop | None:
         """Return whether the gap of every problem is met, or nothing moves any more."""
-        if (self._gaps(state) <= self.options.tol).all():
+        unsolved = self._open(state)
+        if not unsolved.any():
             return Stop(Ended.SOLVED, f"gap within {self.options.tol:g}")
-        if state.accuracy < _FINEST:
+        if (state.accuracy[unsolved] < _FINEST).all():
             return Stop(Ended.PRECISION, "nothing left to refine at this precision")
         return None
+
+    def _open(self, state: FunctionState) -> NDArray[np.bool_]:
+        """Return which problems have not met their gap."""
+        unsolved: NDArray[np.bool_] = self._gaps(state) > self.options.tol
+        return unsolved
 
     def finish(self, state: FunctionState) -> FunctionState:
         """Return the state without coefficients of rows outside the margin, where that is as good.
@@ -183,14 +190,13 @@ class MatrixFree:
         slack = np.maximum(0.0, 1.0 - self.signs * scores)
         loss = 0.5 * (slack * slack / self.ridge).sum(axis=0)
         primal = 0.5 * (beta * scores).sum(axis=0) + loss
-        dual = self._bounds(slack, loss)
-        accuracy = _ACCURACY
+        dual = np.maximum(self._bounds(slack, loss), self._own_bounds(beta, scores))
+        accuracy = np.full(len(primal), _ACCURACY)
         if before is not None:
             dual = np.maximum(dual, before.dual)
             # A rough solution may lead nowhere.
-            unsolved = self._gap_of(primal, dual, beta) > self.options.tol
-            idle = unsolved & ~(before.primal - primal > 1e-9 * primal)
-            accuracy = before.accuracy * (_FINER if idle.any() else 1.0)
+            idle = ~(before.primal - primal > 1e-9 * primal)
+            accuracy = before.accuracy * np.where(idle, _FINER, 1.0)
         return FunctionState(beta, scores, primal, dual, self._n_passes, self._n_kernel, accuracy)
 
     def _bounds(self, slack: Matrix, loss: Vector) -> Vector:
@@ -199,11 +205,14 @@ class MatrixFree:
         active = np.flatnonzero(alpha.any(axis=1))
         signed = (self.signs * alpha)[active]
         values = self._product(active, active, signed)
-        square = (signed * values).sum(axis=0) + 2.0 * loss
-        total = alpha.sum(axis=0)
-        bounds = np.zeros(len(total))
-        np.divide(0.5 * total**2, square, out=bounds, where=square > 0)
-        return bounds
+        return _best_multiple(alpha.sum(axis=0), (signed * values).sum(axis=0) + 2.0 * loss)
+
+    def _own_bounds(self, beta: Matrix, scores: Matrix) -> Vector:
+        """Return the dual values of the best multiples of y β, zero where one is negative."""
+        alpha = self.signs * beta
+        square = (beta * scores).sum(axis=0) + (self.ridge * beta * beta).sum(axis=0)
+        feasible = (alpha >= 0.0).all(axis=0)
+        return np.where(feasible, _best_multiple(alpha.sum(axis=0), square), 0.0)
 
     def _gaps(self, state: FunctionState) -> Vector:
         """Return the relative gap of each problem, with what rounding may hide of it."""
@@ -243,7 +252,7 @@ class MatrixFree:
         right = np.where(mask, self.signs[active][:, live], 0.0)
         x = np.where(mask, state.beta[active][:, live], 0.0)
         divide = self._preconditioner(active, mask)
-        accuracy = state.accuracy * float(min(1.0, self._gaps(state)[live].max()))
+        accuracy = state.accuracy[live] * np.minimum(1.0, self._gaps(state)[live])
 
         def apply(v: Matrix) -> Matrix:
             return np.where(mask, self._product(active, active, v), 0.0) + ridge * v
@@ -330,6 +339,13 @@ class MatrixFree:
         self._n_kernel += n * len(vectors)
         self._n_passes += index is None
         return total
+
+
+def _best_multiple(linear: Vector, square: Vector) -> Vector:
+    """Return the largest value of t linear − ½ t² square."""
+    best = np.zeros(len(linear))
+    np.divide(0.5 * linear**2, square, out=best, where=square > 0)
+    return best
 
 
 def _spread(values: Vector, index: IndexArray, size: int) -> Vector:
