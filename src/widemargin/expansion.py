@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_finite
 from widemargin.loop import Resources, Stop
-from widemargin.rows import IndexArray, Rows
+from widemargin.rows import Rows
 from widemargin.threads import scratch
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
+from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.kernels import Kernel
-from widemargin.rows import IndexArray, Rows
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from widemargin.rows import Rows
 
 # C times a weight must lie between these: beyond, squares and products of dual variables leave the
 # range of float64.

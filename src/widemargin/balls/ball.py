@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray, Vector
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier
 from widemargin.kernels import Kernel
@@ -15,9 +16,7 @@ from widemargin.kernels.kernel import check_diagonal, check_finite
 from widemargin.loop import Deadline, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import MarginDual
-from widemargin.rows import IndexArray, weighted_moments
-
-Vector = NDArray[np.float64]
+from widemargin.rows import weighted_moments
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray
 from widemargin.problem import Problem, kernel_values
-from widemargin.rows import IndexArray
 from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.qp.margin_loops")

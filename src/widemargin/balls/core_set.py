@@ -32,15 +32,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls.ball import (
-    BallMethod,
-    CoreProblem,
-    Precision,
-    State,
-    Vector,
-    largest_norm2,
-    padded,
-)
+from widemargin.arrays import IndexArray, Vector
+from widemargin.balls.ball import BallMethod, CoreProblem, Precision, State, largest_norm2, padded
 from widemargin.balls.core_matrix import CoreMatrix
 from widemargin.balls.core_state import CoreOptions, CoreState
 from widemargin.balls.joining import Growth, InBatches, OneByOne
@@ -49,7 +42,6 @@ from widemargin.certificate import Certificate
 from widemargin.expansion import Expansion, Fitted
 from widemargin.loop import Ended, Limits, Stop, bounds, relative_gap, run
 from widemargin.problem import Problem
-from widemargin.rows import IndexArray
 from widemargin.threads import ordered_map
 
 Answer = TypeVar("Answer")

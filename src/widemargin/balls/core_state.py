@@ -8,10 +8,10 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls.ball import State, Vector
+from widemargin.arrays import IndexArray, Vector
+from widemargin.balls.ball import State
 from widemargin.balls.look import Directions, Look
 from widemargin.expansion import MachineOptions
-from widemargin.rows import IndexArray
 
 
 @dataclass(frozen=True)

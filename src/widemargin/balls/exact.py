@@ -23,8 +23,6 @@ from widemargin.problem import Problem, kernel_values
 from widemargin.qp.margin_dual import MarginDual, next_round
 from widemargin.threads import ordered_map
 
-Vector = NDArray[np.float64]
-
 # Share of the memory budget that the matrix of kernel values may take; blocks of rows and the
 # values of working sets need the rest.
 _MATRIX_SHARE = 0.7

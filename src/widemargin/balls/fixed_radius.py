@@ -26,7 +26,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls.ball import Ball, CoreProblem, Vector, ball_facts, padded
+from widemargin.arrays import Vector
+from widemargin.balls.ball import Ball, CoreProblem, ball_facts, padded
 from widemargin.qp.margin_dual import MarginDual
 from widemargin.threads import Compiled
 

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import IndexArray
 from widemargin.balls.core_state import BatchSizes, CoreState
 from widemargin.problem import Problem
-from widemargin.rows import IndexArray
 
 # Core rows that are no vector of any problem leave when fewer than this share are.
 _USEFUL = 0.9

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls.ball import Vector
+from widemargin.arrays import IndexArray, Vector
 from widemargin.expansion import Expansion
 from widemargin.problem import Problem
-from widemargin.rows import IndexArray
 
 # Candidates that one block of rows may name.
 _KEEP = 256

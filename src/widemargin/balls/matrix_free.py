@@ -23,17 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha
 from widemargin.certificate import Certificate
 from widemargin.expansion import Expansion, MachineOptions
 from widemargin.loop import Ended, Stop, relative_gap
 from widemargin.problem import Problem, kernel_values
 from widemargin.qp.line_search import line_search
-from widemargin.rows import IndexArray
 from widemargin.threads import cholesky_in_place, solve_cholesky
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Share of the memory budget for the matrices of the preconditioner.
 _MATRICES_SHARE = 0.2

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.balls.ball import Ball, CoreProblem, Vector, ball_facts, padded
+from widemargin.arrays import Vector
+from widemargin.balls.ball import Ball, CoreProblem, ball_facts, padded
 from widemargin.qp.margin_dual import MarginDual, next_round, solve_margin_dual
 from widemargin.qp.sor import solve_sor
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
@@ -25,9 +26,7 @@ from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
 from widemargin.problem import Problem, winners
-from widemargin.rows import IndexArray, Rows
-
-Matrix = NDArray[np.float64]
+from widemargin.rows import Rows
 
 
 @parameters

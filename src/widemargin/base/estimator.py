@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from widemargin.arrays import Vector
 from widemargin.base import parameters as check
 from widemargin.base.parameters import check_parameters, keyword, parameters
 from widemargin.certificate import Certificate
@@ -56,8 +57,6 @@ __all__ = [
     "warn_user",
     "with_callbacks",
 ]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

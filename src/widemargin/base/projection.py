@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.base import parameters as check
 from widemargin.base.estimator import KernelEstimator
 from widemargin.base.parameters import keyword, parameters
@@ -25,9 +26,6 @@ from widemargin.scatter.class_scatter import (
     VisitFeatures,
 )
 from widemargin.scatter.whitening import SAME_MEAN
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Bytes for matrices of the columns squared that are taken whatever the budget, which is for blocks.
 _ALWAYS = 100_000_000

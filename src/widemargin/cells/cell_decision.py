@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells.partition import Near, Partition
 from widemargin.expansion import Expansion
 from widemargin.kernels import Kernel
-from widemargin.rows import IndexArray, Rows, rows_per_block
+from widemargin.rows import Rows, rows_per_block
 from widemargin.threads import ordered_map
-
-Matrix = NDArray[np.float64]
 
 # Rows that a cell answers at a time, at the most.
 _AT_A_TIME = 4096

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.cells.cell_machine import constant_machine, exact_machine, large_machine
 from widemargin.cells.partition import Members, given_partition, partition_by_kmeans
@@ -18,10 +19,7 @@ from widemargin.expansion import Fitted
 from widemargin.kernels import Kernel
 from widemargin.loop import Ended, Limits, Stop, bounds, relative_gap, run
 from widemargin.problem import Problem
-from widemargin.rows import IndexArray
 from widemargin.threads import ordered_map
-
-Matrix = NDArray[np.float64]
 
 # Cells between two looks of the loop at the clock.
 _AT_A_TIME = 32

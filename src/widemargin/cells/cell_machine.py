@@ -19,14 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.balls.ball import largest_norm2
 from widemargin.expansion import Fitted
 from widemargin.loop import Deadline, Ended, Stop, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import solve_margin_dual
-from widemargin.rows import IndexArray
-
-Matrix = NDArray[np.float64]
 
 _SOLVED = Stop(Ended.SOLVED, "solved")
 _UNSOLVED = Stop(Ended.PRECISION, "no more digits in the quadratic program")

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells.partition import Members
 from widemargin.loop import Deadline
 from widemargin.problem import Folds, Problem
 from widemargin.qp.margin_dual import solve_margin_dual
-from widemargin.rows import IndexArray
 from widemargin.threads import ordered_map
-
-Matrix = NDArray[np.float64]
 
 # Share of the memory budget for decision values.
 _VALUES_SHARE = 0.25

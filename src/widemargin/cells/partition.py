@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from widemargin.arrays import IndexArray
 from widemargin.loop import Deadline
-from widemargin.rows import IndexArray, Rows
+from widemargin.rows import Rows
 from widemargin.threads import ordered_map
 
 Matrix = NDArray[Any]

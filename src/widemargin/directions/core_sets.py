@@ -22,6 +22,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix
 from widemargin.balls import CoreOptions, CoreSet, CoreState, Directions, MinimumBall
 from widemargin.balls.minimum import MinimumState
 from widemargin.directions.on_rows import (
@@ -37,8 +38,6 @@ from widemargin.directions.rounds import Direction
 from widemargin.expansion import Expansion
 from widemargin.loop import Deadline, Limits, Resources, Result, run
 from widemargin.problem import Problem
-
-Matrix = NDArray[np.float64]
 
 # Share of ‖Φβ‖² that must be left without the earlier directions for it to be a direction.
 _NOTHING_LEFT = 1e-12

@@ -8,16 +8,11 @@ loss with a free bias, (1) and (4) (``qp.hinge_dual``).
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from widemargin.arrays import Matrix, Vector
 from widemargin.directions.on_rows import Machine, MatrixFinder, OnRows, orthonormal, stacked
 from widemargin.directions.rounds import how_it_ended, squared_objectives
 from widemargin.loop import Deadline
 from widemargin.qp import solve_hinge_dual, solve_margin_dual
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 class Deflation(MatrixFinder):

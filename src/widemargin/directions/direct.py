@@ -16,16 +16,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.directions.on_rows import Machine, MatrixFinder, OnRows, orthonormal, stacked
 from widemargin.directions.rounds import how_it_ended, squared_objectives
 from widemargin.loop import Deadline
 from widemargin.qp.hinge_dual import solve_hinge_dual
 from widemargin.qp.sor import solve_sor
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 class Direct(MatrixFinder):

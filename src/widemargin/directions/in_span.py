@@ -15,15 +15,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.directions.rounds import Direction, error_of, varies
 from widemargin.loop import Deadline, Limits, Result, Stop, run
 from widemargin.problem import Problem
 from widemargin.span import Basis, SpanFit, SpanOptions, SpanState, span_solver
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Relative gap of the fit that only chooses the vectors.
 _CHOICE_TOL = 1e-2

@@ -22,18 +22,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.certificate import Certificate
 from widemargin.directions.rounds import Direction, class_means, error_of, how_it_ended, varies
 from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, relative_gap, run
 from widemargin.problem import Problem
 from widemargin.qp.newton import Features, Newton, Piecewise, Point
-from widemargin.rows import IndexArray, Rows, rows_per_block
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from widemargin.rows import Rows, rows_per_block
 
 # Rows of a block at the most.
 _MOST_ROWS = 4096

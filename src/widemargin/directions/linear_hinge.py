@@ -13,17 +13,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.directions.linear import TOO_LARGE, normals
 from widemargin.directions.rounds import Direction, class_means, error_of, how_it_ended, varies
 from widemargin.loop import Deadline
 from widemargin.problem import Problem
 from widemargin.qp import HingeDual, solve_hinge_dual
 from widemargin.threads import ordered_map
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # The largest squared length of a row that leaves room for products of it.
 _MOST_SQUARED = 1e290

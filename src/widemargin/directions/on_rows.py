@@ -12,16 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.directions.rounds import Direction, class_means, error_of, varies
 from widemargin.loop import Deadline, Stop
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis, Vectors, kernel_matrix
 from widemargin.threads import ordered_map
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # A function whose squared norm falls to this share of itself without its part in the span of others
 # lies in that span.

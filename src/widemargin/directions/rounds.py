@@ -19,11 +19,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Vector
 from widemargin.certificate import Certificate
 from widemargin.loop import Deadline, Ended, Stop, bounds
 from widemargin.problem import Problem
 
-Vector = NDArray[np.float64]
 Function = TypeVar("Function")
 
 # Even an exact solution cannot tell a smaller gain over the constant machine from rounding.

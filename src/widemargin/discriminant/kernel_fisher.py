@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import IndexArray
 from widemargin.base import parameters as check
 from widemargin.base.estimator import as_stored, dense
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.expansion import Expansion
-from widemargin.rows import Distinct, IndexArray, Rows, distinct_rows, parse_memory
+from widemargin.rows import Distinct, Rows, distinct_rows, parse_memory
 from widemargin.scatter.class_scatter import scatter_of
 from widemargin.scatter.whitening import leading, whitened
 from widemargin.span import Basis, Vectors

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from widemargin.arrays import IndexArray
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
@@ -33,7 +34,6 @@ from widemargin.directions.rounds import Direction, Extraction, Found, constant_
 from widemargin.expansion import Expansion
 from widemargin.loop import Limits, Resources, Result, run
 from widemargin.problem import Problem, one_vs_rest
-from widemargin.rows import IndexArray
 from widemargin.span import SpanOptions, as_strategy
 
 # Distinct rows up to which "auto" is exact.

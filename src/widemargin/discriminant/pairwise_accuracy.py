@@ -16,16 +16,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Vector
 from widemargin.base import parameters as check
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.pairs.pairwise_accuracy_weights import given_priors, pull
 from widemargin.scatter.class_scatter import LabelledRows, scatter_of
 from widemargin.scatter.whitening import leading, whitened
-
-Vector = NDArray[np.float64]
 
 
 @parameters

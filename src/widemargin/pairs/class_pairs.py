@@ -13,17 +13,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from widemargin.arrays import Codes, Matrix, Vector
 from widemargin.scatter.neighbours import squared_distances
 from widemargin.threads import ordered_map
 
 Answer = TypeVar("Answer")
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 # Numbers of D in a block: fixed, so that threads do not change the sums.
 BLOCK = 1 << 18

@@ -19,13 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, optimize
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.pairs.class_pairs import ClassPairs, Pairs
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Gap at the start, as a share of the bound; its factor from stage to stage; stages at the most.
 _FIRST_GAP, _FALL, _STAGES = 0.5, 0.2, 16

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
 from widemargin.loop import Deadline, Limits, Report, run
 from widemargin.pairs.class_pairs import ClassPairs, Pairs
@@ -16,9 +16,6 @@ from widemargin.pairs.pair_program import PairProgram
 from widemargin.pairs.refine import Refine, orthonormal, pushed_apart, widest_mean
 from widemargin.pairs.relaxation import upper_bound
 from widemargin.pairs.semidefinite import solve_semidefinite
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Classes up to which searches are cheap: more starts, the relaxation's solution among them.
 _FEW_CLASSES, _STARTS = 100, 10

@@ -16,13 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix
 from widemargin.certificate import Certificate
 from widemargin.loop import Ended, Stop, bounds
 from widemargin.pairs.class_pairs import ClassPairs
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

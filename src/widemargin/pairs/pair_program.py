@@ -27,15 +27,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
 from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.pairs.class_pairs import ClassPairs, Pairs
 from widemargin.qp import solve_nonnegative
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Pairs that join at a time at the least, beside one for each class.
 _LEAST = 64

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erf
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.pairs.class_pairs import BLOCK, pulled, scan_pairs
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 def given_priors(priors: Any, n_classes: int) -> Vector:

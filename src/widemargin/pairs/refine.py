@@ -27,15 +27,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
 from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.pairs.class_pairs import ClassPairs
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # D over this is the exponent of the Bhattacharyya bound.
 BHATTACHARYYA = 8.0

@@ -15,14 +15,11 @@ dimensions.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.pairs.class_pairs import ClassPairs, Pairs
 from widemargin.pairs.interior_bound import Filling, least_bound
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Relative gap of the bound where it is found by Newton steps: where the square of classes times
 # dimensions is no more than this, a second or less.

@@ -10,11 +10,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix
 from widemargin.pairs.class_pairs import ClassPairs
-
-Matrix = NDArray[np.float64]
 
 # Pairs beyond which the program is not worth stating.
 _MOST_PAIRS = 20_000

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
 from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, run
 from widemargin.pairs.class_pairs import ClassPairs, spanned
@@ -31,9 +32,6 @@ from widemargin.pairs.refine import (
 )
 from widemargin.scatter.class_scatter import ClassScatter
 from widemargin.scatter.stream import Fold, Sample, Stream
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 SHRINKAGES = 0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9
 SHARPNESSES = 0.0, 0.1, 0.3, 1.0, 3.0, 10.0, float("inf")

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from widemargin.arrays import Vector
 from widemargin.loop import Deadline
-
-Vector = NDArray[np.float64]
 
 # Rounds in which the number of violations may fail to fall before single exchanges begin.
 _PATIENCE = 3

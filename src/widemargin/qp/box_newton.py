@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from widemargin.arrays import Vector
 from widemargin.loop import Deadline
 from widemargin.threads import Compiled
-
-Vector = NDArray[np.float64]
 
 loops = Compiled("widemargin.qp.margin_loops")
 _EPS = float(np.finfo(np.float64).eps)

@@ -32,13 +32,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Vector
 from widemargin.loop import Deadline, relative_gap
 from widemargin.qp.box_newton import BoxProblem, newton
 from widemargin.qp.interior_point import cost_of_round, solve_interior
 from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.qp.pair_loops")
-Vector = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Updates of the first spell of pairs.

@@ -13,14 +13,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.loop import Deadline
 from widemargin.qp.box_newton import BoxProblem
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Rows, at the most, of a matrix that is factorised whole: two more copies are made of it.
 _MOST_ROWS = 5000

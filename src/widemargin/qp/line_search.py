@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from widemargin.arrays import Vector
+
 Look = Callable[[Vector], tuple[Vector, Vector]]
 """Returns slope and curvature of each problem at the given lengths."""
 

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Vector
 from widemargin.loop import Deadline, relative_gap
 from widemargin.qp.active_set import solve_nonnegative
 from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.qp.margin_loops")
-Vector = NDArray[np.float64]
 
 # Coordinate updates between two looks at the gap.
 _UPDATES = 512

@@ -30,13 +30,11 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.loop import Deadline
 from widemargin.qp.line_search import line_search
 from widemargin.threads import ordered_map
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-IndexArray = NDArray[np.intp]
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Vector
 from widemargin.loop import Deadline
 from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.qp.pair_loops")
-Vector = NDArray[np.float64]
 
 # Multiplications between two looks at the clock.
 _SPELL = 10**8

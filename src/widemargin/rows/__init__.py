@@ -15,7 +15,6 @@ from widemargin.rows.distinct import (
 from widemargin.rows.rows import (
     ArrayRows,
     CSRRows,
-    IndexArray,
     PrecomputedRows,
     Rows,
     Visit,
@@ -29,7 +28,6 @@ __all__ = [
     "ArrayRows",
     "CSRRows",
     "Distinct",
-    "IndexArray",
     "Moments",
     "PrecomputedRows",
     "Rows",

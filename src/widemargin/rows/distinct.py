@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from widemargin.rows.rows import IndexArray, Rows
+from widemargin.arrays import IndexArray
+from widemargin.rows.rows import Rows
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from widemargin.arrays import IndexArray
 from widemargin.threads import ordered_map
 
 Answer = TypeVar("Answer", covariant=True)
-IndexArray = NDArray[np.intp]
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 # A block takes at most this share of the memory budget, and at most so many bytes: a larger one

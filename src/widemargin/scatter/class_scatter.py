@@ -15,12 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from widemargin.rows import IndexArray, Rows
+from widemargin.arrays import Codes, IndexArray, Matrix, Vector
+from widemargin.rows import Rows
 from widemargin.scatter.fourth_powers import Powers
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 
 class VisitFeatures(Protocol):

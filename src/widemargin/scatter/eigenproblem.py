@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from widemargin.arrays import Matrix, Vector
 
 # Share of the largest eigenvalue below which B vanishes: what rounding leaves is far smaller.
 _VANISHES = 1e-10

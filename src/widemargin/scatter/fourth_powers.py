@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from widemargin.arrays import Matrix, Vector
 
 # Columns up to which the fourth powers are exact, and random directions beyond, at the least.
 _EXACT_COLUMNS, _DIRECTIONS = 8, 128

@@ -34,15 +34,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.rows import Distinct
 from widemargin.scatter.class_scatter import ClassScatter, VisitFeatures
 from widemargin.scatter.neighbours import FeatureRows, nearest_rows, squared_distances
 from widemargin.threads import ordered_map
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # Rows that are collected before they are multiplied: thousands of classes have few rows each.
 _COLLECTED_ROWS = 1024

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from widemargin.rows import Distinct, IndexArray
+from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.rows import Distinct
 from widemargin.scatter.class_scatter import VisitFeatures
 from widemargin.scatter.neighbours import FeatureRows, nearest_rows
 from widemargin.threads import ordered_map
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KDTree
 
-from widemargin.rows import IndexArray, Rows, rows_per_block, threads_within
+from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.rows import Rows, rows_per_block, threads_within
 from widemargin.threads import ordered_map
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 # Features up to which a tree beats products between all rows.
 _TREE_FEATURES = 15

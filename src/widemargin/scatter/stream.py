@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Codes, Matrix, Vector
 from widemargin.rows import row_keys
 from widemargin.scatter.class_scatter import (
     ClassScatter,
@@ -22,10 +23,6 @@ from widemargin.scatter.class_scatter import (
     VisitFeatures,
     scatter_of,
 )
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 # Rows of the sample that join a scatter at a time.
 _AT_A_TIME = 4000

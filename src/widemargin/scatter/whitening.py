@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.scatter.class_scatter import ClassScatter, per_unit
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 SAME_MEAN = (
     "X has the same mean in every class of y, so that no direction separates the means; use "

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_diagonal
 from widemargin.problem import kernel_values
-from widemargin.rows import IndexArray, Rows
-
-Matrix = NDArray[np.float64]
+from widemargin.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.rows import IndexArray
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.span.basis import Basis
 from widemargin.span.curvature import Curvature
-
-Matrix = NDArray[np.float64]
 
 
 class Constraints:

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray, Matrix, Values
 from widemargin.problem import Problem
-from widemargin.rows import IndexArray, rows_per_block, threads_within
+from widemargin.rows import rows_per_block, threads_within
 from widemargin.span.basis import Basis
-from widemargin.span.losses import Scores, inside_margin
+from widemargin.span.losses import inside_margin
 from widemargin.span.values import KernelValues
 from widemargin.threads import cholesky_in_place, ordered_map, scratch, solve_cholesky
-
-Matrix = NDArray[np.float64]
 
 # Rows, in multiples of the vectors, that stand for all rows inside the margin: in the first matrix
 # after a change of rows or vectors, the next, and so on. Far from the optimum a rough matrix does
@@ -104,7 +103,7 @@ class Curvature:
         """Take note of a step."""
         self._spent += 2 * n_rows * self.values.size * max(_READ, 2 * columns * _PRODUCT)
 
-    def form(self, basis: Basis, scores: Scores, live: IndexArray, moved: bool) -> None:
+    def form(self, basis: Basis, scores: Values, live: IndexArray, moved: bool) -> None:
         """Form and factorise the matrices of the live problems, at the given scores.
 
         At zero (not `moved`) every row is inside every margin, and one sum serves all labels.
@@ -172,7 +171,7 @@ class Curvature:
         _, group = np.unique(kinds, axis=1, return_inverse=True)
         return [live[group.ravel() == g] for g in range(group.max() + 1)]
 
-    def _inside(self, scores: Scores, group: IndexArray) -> IndexArray:
+    def _inside(self, scores: Values, group: IndexArray) -> IndexArray:
         """Return the rows inside the margin of the problem with the group's middle C.
 
         A row is judged by a problem that counts it, if there is one.

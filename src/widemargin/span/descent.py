@@ -11,18 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.kernels.kernel import check_finite
 from widemargin.problem import Problem
 from widemargin.qp.line_search import line_search
-from widemargin.rows import IndexArray
 from widemargin.span.basis import Basis
 from widemargin.span.constraints import Constraints
 from widemargin.span.curvature import Curvature
-from widemargin.span.losses import LowerBound, Scores, Slopes, advance, along, columns_of
+from widemargin.span.losses import LowerBound, Slopes, advance, along, columns_of
 from widemargin.span.values import KernelValues, Moments, Product
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 # Relative accuracy of a step's length.
 _LENGTH_TOL = 1e-2
@@ -136,7 +133,7 @@ class Descent:
         self.curvature = Curvature(problem, self.values, room // 2)
         if shared is not None:
             self.curvature.adopt(shared.curvature)
-        self.scores: Scores = np.zeros((problem.n, problem.n_problems), dtype=dtype)
+        self.scores: Values = np.zeros((problem.n, problem.n_problems), dtype=dtype)
         # Whose scores they are; None in the middle of a step, which may be interrupted.
         self.scores_of: Matrix | None = None
         # Whether a sample of the rows may say how long a step is.
@@ -185,7 +182,7 @@ class Descent:
         self._multiply(beta, self.scores, first, stop)
         self.scores_of = beta
 
-    def _multiply(self, beta: Matrix, out: Scores, first: int, stop: int) -> None:
+    def _multiply(self, beta: Matrix, out: Values, first: int, stop: int) -> None:
         for _ in self.values.scan(Product(beta.astype(self.dtype), out), first, stop):
             pass
 
@@ -347,7 +344,7 @@ class Descent:
         return direction
 
     def _line_search(
-        self, state: SpanState, direction: Matrix, moved: Scores, live: IndexArray
+        self, state: SpanState, direction: Matrix, moved: Values, live: IndexArray
     ) -> Vector:
         """Return the best step of each problem: a root of a rising, piecewise linear function.
 

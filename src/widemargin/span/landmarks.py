@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from widemargin.arrays import IndexArray, Vector
 from widemargin.kernels import Kernel
-from widemargin.rows import IndexArray, Rows
+from widemargin.rows import Rows
 from widemargin.span.basis import Vectors
 
-Vector = NDArray[np.float64]
 Felt = Callable[[], Vector]
 
 

@@ -32,15 +32,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray, Values
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier
 from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.problem import Problem
-from widemargin.rows import IndexArray
 from widemargin.span.basis import Basis, Vectors
 from widemargin.span.descent import Descent, SpanState
 from widemargin.span.landmarks import Choice
-from widemargin.span.losses import Scores, felt, hidden_by_rounding, nearest_margin
+from widemargin.span.losses import felt, hidden_by_rounding, nearest_margin
 
 # Rows, in multiples of the vectors, that the first fit looks at.
 _FIRST_ROWS = 8
@@ -162,7 +162,7 @@ class SpanFit:
         """The vectors."""
         return self.descent.basis
 
-    def scores(self) -> Scores:
+    def scores(self) -> Values:
         """Return the scores of all rows, in their first order."""
         scores = np.empty_like(self.descent.scores)
         scores[self.order] = self.descent.scores

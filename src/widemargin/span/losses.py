@@ -19,16 +19,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray, Values, Vector
 from widemargin.expansion import Expansion
 from widemargin.problem import Problem
-from widemargin.rows import IndexArray
 from widemargin.span.basis import Basis
-from widemargin.span.values import Product, Values
+from widemargin.span.values import Product
 from widemargin.threads import Compiled, ordered_map
 
 loops = Compiled("widemargin.qp.margin_loops")
-Vector = NDArray[np.float64]
-Scores = NDArray[np.floating[Any]]
 Answer = TypeVar("Answer")
 
 # Scores that a thread takes at a time where no kernel values are involved.
@@ -41,14 +39,14 @@ _LEAST_MEASURED = 1024
 _MOST_MEASURED = 8192
 
 
-def inside_margin(problem: Problem, scores: Scores, p: int) -> IndexArray:
+def inside_margin(problem: Problem, scores: Values, p: int) -> IndexArray:
     """Return the rows inside the margin, those that the loss of a problem feels."""
     n = len(scores)
     margin = problem.table[problem.code[:n], p] * scores[:, p]
     return np.flatnonzero((margin < 1.0) & (problem.counts[problem.fold[:n], p] > 0))
 
 
-def nearest_margin(problem: Problem, scores: Scores) -> Vector:
+def nearest_margin(problem: Problem, scores: Values) -> Vector:
     """Return the smallest margin y f of each row over the problems that feel it."""
     nearest = np.full(problem.n, np.inf)
     for p in range(problem.n_problems):
@@ -60,11 +58,11 @@ def nearest_margin(problem: Problem, scores: Scores) -> Vector:
 
 def slopes(
     problem: Problem,
-    scores: Scores,
+    scores: Values,
     where: slice,
     live: IndexArray,
-    mixture: Scores | None = None,
-) -> tuple[Scores, Vector]:
+    mixture: Values | None = None,
+) -> tuple[Values, Vector]:
     """Return A = 2 C s y ξ of some rows, and sums: the loss, Σ A, Σ y A, Σ A·mixture/(2Cs)."""
     A = np.empty((where.stop - where.start, len(live)), dtype=scores.dtype)
     sums = np.zeros((4, len(live)))
@@ -76,7 +74,7 @@ def slopes(
 
 
 def blend(
-    problem: Problem, scores: Scores, live: IndexArray, share: Vector, mixture: Scores
+    problem: Problem, scores: Values, live: IndexArray, share: Vector, mixture: Values
 ) -> None:
     """Move the mixture towards A by a share that each problem has."""
     everything = np.arange(problem.n_problems)
@@ -90,7 +88,7 @@ def blend(
 
 
 def along(
-    problem: Problem, scores: Scores, direction: Scores, live: IndexArray, step: Vector
+    problem: Problem, scores: Values, direction: Values, live: IndexArray, step: Vector
 ) -> tuple[Vector, Vector]:
     """Return slope and curvature of the losses at scores + step · direction.
 
@@ -111,7 +109,7 @@ def along(
 
 
 def advance(
-    problem: Problem, scores: Scores, direction: Scores, live: IndexArray, step: Vector
+    problem: Problem, scores: Values, direction: Values, live: IndexArray, step: Vector
 ) -> None:
     """Add step · direction to the scores of the live problems."""
     lengths = step.astype(scores.dtype)
@@ -122,7 +120,7 @@ def advance(
     _in_threads(problem, move, len(scores))
 
 
-def felt(problem: Problem, scores: Scores, order: IndexArray, n_rows: int) -> Vector:
+def felt(problem: Problem, scores: Values, order: IndexArray, n_rows: int) -> Vector:
     """Return how much each of the first rows is felt by the problems: Σ_p |2 C s ξ| / C.
 
     `order` tells which row stands in each place; the answer is in the rows' own order.
@@ -136,13 +134,13 @@ def felt(problem: Problem, scores: Scores, order: IndexArray, n_rows: int) -> Ve
     return total
 
 
-def columns_of(problem: Problem, scores: Scores, live: IndexArray) -> Scores:
+def columns_of(problem: Problem, scores: Values, live: IndexArray) -> Values:
     """Return the columns of the live problems, the array itself if they are all."""
     return scores if len(live) == problem.n_problems else scores[:, live]
 
 
 def _typed(
-    problem: Problem, scores: Scores, where: slice, live: IndexArray
+    problem: Problem, scores: Values, where: slice, live: IndexArray
 ) -> tuple[NDArray[Any], ...]:
     """Return code, weight, fold, table, C and counts as the compiled loops want them."""
     kind = scores.dtype
@@ -168,9 +166,9 @@ class Slopes:
     """Visitor: Σ_i A_i k_z(x_i) and the sums of `slopes`."""
 
     problem: Problem
-    scores: Scores
+    scores: Values
     live: IndexArray
-    mixture: Scores | None
+    mixture: Values | None
     change: Values | None
 
     def __call__(self, values: list[Values], where: slice) -> tuple[Any, Vector]:
@@ -194,14 +192,14 @@ class LowerBound:
 
     def __init__(self, problem: Problem, dtype: DTypeLike) -> None:
         self.problem = problem
-        self.mixture: Scores = np.zeros((problem.n, problem.n_problems), dtype=dtype)
+        self.mixture: Values = np.zeros((problem.n, problem.n_problems), dtype=dtype)
         self._linear = np.zeros(problem.n_problems)
         self._quadratic = np.zeros(problem.n_problems)
         self._whitened: NDArray[np.float64] | None = None
 
     def improved(
         self,
-        scores: Scores,
+        scores: Values,
         live: IndexArray,
         whitened: NDArray[np.float64],
         sums: NDArray[np.float64],
@@ -263,7 +261,7 @@ def _value(linear: Vector, quadratic: Vector) -> Vector:
 
 
 def hidden_by_rounding(
-    problem: Problem, basis: Basis, beta: NDArray[np.float64], scores: Scores
+    problem: Problem, basis: Basis, beta: NDArray[np.float64], scores: Values
 ) -> float:
     """Return how far rounded kernel values may move primal − dual, as measured on some rows.
 

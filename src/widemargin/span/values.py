@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from widemargin.arrays import IndexArray, Values
 from widemargin.kernels import Kernel
-from widemargin.rows import IndexArray, Rows, threads_within
+from widemargin.rows import Rows, threads_within
 from widemargin.threads import ordered_map, scratch
 
 Answer = TypeVar("Answer")
-Values = NDArray[np.floating[Any]]
 
 # Rows of a block at the most: with few vectors, smaller blocks are not worth a thread's while.
 _MOST_ROWS = 4096

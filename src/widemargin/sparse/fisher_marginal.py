@@ -28,9 +28,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.kernels import Kernel
 from widemargin.rows import Rows
-from widemargin.sparse.marginal import Marginal, Matrix, Vector, VectorSpan
+from widemargin.sparse.marginal import Marginal, VectorSpan
 
 
 class Fisher:

@@ -30,11 +30,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.loop import Deadline, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.hinge_dual import solve_hinge_dual
 from widemargin.qp.newton import DenseFeatures, Features, Newton, Piecewise
-from widemargin.sparse.marginal import Marginal, Matrix, Vector, VectorSpan
+from widemargin.sparse.marginal import Marginal, VectorSpan
 from widemargin.threads import ordered_map
 
 # The width δ of the corner at the first step, without a start.

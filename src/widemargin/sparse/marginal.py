@@ -32,17 +32,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, solve_triangular
 
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.kernels import RBF, Kernel
 from widemargin.kernels.kernel import dense_if_cheap, weighted_rows
 from widemargin.qp.newton import DenseFeatures, Features
-from widemargin.rows import IndexArray, Rows, rows_per_block
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from widemargin.rows import Rows, rows_per_block
 
 RIDGE = 1e-8
 # Share of the memory budget for the features of all rows; those that do not fit are made again.

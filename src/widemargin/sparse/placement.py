@@ -15,20 +15,19 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.certificate import Certificate
 from widemargin.expansion import Expansion, Fitted
 from widemargin.loop import Deadline, Ended, Resources, Stop, relative_gap
 from widemargin.problem import Problem, kernel_values, winners
 from widemargin.qp import solve_hinge_dual
-from widemargin.rows import IndexArray, weighted_moments
+from widemargin.rows import weighted_moments
 from widemargin.span import RandomVectors, as_strategy
 from widemargin.sparse.growing import newcomers, stages
 from widemargin.sparse.marginal import Marginal, MarginalFunction
 from widemargin.sparse.pre_image import Combination
 from widemargin.sparse.reduced_start import reduced_set
 from widemargin.sparse.vector_search import Found, insisted, minimise
-
-Matrix = NDArray[np.float64]
 
 # Rows of each class in the sample, at the least.
 _LEAST_OF_A_CLASS = 20

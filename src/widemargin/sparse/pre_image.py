@@ -35,9 +35,10 @@ import numpy as np
 from scipy import optimize
 from scipy.linalg import solve_triangular
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.kernels import RBF, Kernel
 from widemargin.rows import as_rows
-from widemargin.sparse.marginal import Marginal, Matrix, Vector, VectorSpan
+from widemargin.sparse.marginal import Marginal, VectorSpan
 from widemargin.sparse.vector_search import minimise
 
 # Steps shorter than this share of the kernel's width end the fixed-point iteration.

@@ -23,6 +23,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from widemargin.arrays import Matrix
 from widemargin.base import parameters as check
 from widemargin.base.parameters import check_parameters, keyword, parameters, positional
 from widemargin.expansion import Expansion
@@ -34,7 +35,6 @@ from widemargin.sparse.pre_image import Combination, Reduced, reduced
 from widemargin.sparse.trained import Trained
 from widemargin.threads import n_threads, ordered_map, single_threaded_blas
 
-Matrix = NDArray[np.float64]
 # How rows are checked.
 _CHECKS: dict[str, Any] = {
     "dtype": "numeric",

@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from widemargin.arrays import Matrix
 from widemargin.loop import Deadline
 from widemargin.rows import as_rows
 from widemargin.span import KMeansVectors
-from widemargin.sparse.marginal import Matrix, NoSpan
+from widemargin.sparse.marginal import NoSpan
 from widemargin.sparse.pre_image import Combination, Distance
 from widemargin.sparse.vector_search import minimise
 

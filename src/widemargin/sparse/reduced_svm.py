@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from widemargin.arrays import Matrix
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.parameters import keyword, parameters, positional
@@ -28,7 +29,7 @@ from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Deadline, Resources
 from widemargin.problem import Problem
 from widemargin.sparse.hinge_marginal import Hinge
-from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, features_of
+from widemargin.sparse.marginal import Marginal, MarginalFunction, features_of
 from widemargin.sparse.placement import SparseOptions, fit_sparse
 from widemargin.sparse.sparse_margin import keep_sparse
 from widemargin.sparse.squared_hinge_marginal import solve_squared_hinge

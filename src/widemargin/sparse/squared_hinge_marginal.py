@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from widemargin.arrays import Matrix
 from widemargin.loop import Deadline
 from widemargin.problem import Problem
 from widemargin.qp.newton import Features, Newton, Piecewise, best_start
-from widemargin.sparse.marginal import Marginal, Matrix, VectorSpan, started
+from widemargin.sparse.marginal import Marginal, VectorSpan, started
 
 
 class SquaredHinge:

@@ -21,11 +21,12 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.kernels import Kernel, make_kernel, resolve_gamma
 from widemargin.problem import Problem, encoded, one_vs_rest
 from widemargin.rows import Distinct, weighted_moments
 from widemargin.sparse.hinge_marginal import Hinge
-from widemargin.sparse.marginal import Marginal, Matrix, Vector
+from widemargin.sparse.marginal import Marginal
 from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 from widemargin.threads import ordered_map
 

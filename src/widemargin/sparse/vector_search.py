@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
+from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
 from widemargin.loop import Deadline, Ended, Report, Stop, bounds
-from widemargin.sparse.marginal import Marginal, MarginalFunction, Matrix, NoSpan, Vector
+from widemargin.sparse.marginal import Marginal, MarginalFunction, NoSpan
 
 Answer = TypeVar("Answer")
 

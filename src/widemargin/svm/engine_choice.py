@@ -17,16 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix
 from widemargin.cells import CellMachines, CellOptions, Partition, fit_cells
 from widemargin.cells.uncut import exact_is_cheap
 from widemargin.expansion import Expansion
 from widemargin.loop import Deadline
 from widemargin.problem import Problem, winners
 from widemargin.span import fit_span
-
-Matrix = NDArray[np.float64]
 
 # A cell must hold a small part of the rows to learn from.
 _PARTS = 3

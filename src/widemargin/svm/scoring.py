@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, check_scoring
 
+from widemargin.arrays import IndexArray
 from widemargin.problem import winners
-from widemargin.rows import IndexArray
 
 
 class HeldOut(ClassifierMixin, BaseEstimator):

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells import CellOptions, cut
 from widemargin.cells.held_out import CellChoices, HeldOutOptions, batches, held_out_values
 from widemargin.loop import Ended, Stop
 from widemargin.problem import Folds, Problem
-from widemargin.rows import IndexArray
 from widemargin.span import SpanOptions, solve_in_span
 from widemargin.svm.scoring import Judge
-
-Matrix = NDArray[np.float64]
 
 # Share of the memory budget for the scores of all problems in a span.
 _SCORES_SHARE = 0.25
