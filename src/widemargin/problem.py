@@ -238,16 +238,21 @@ class Folds:
 # Labels.
 
 
+def distinct_labels(labels: NDArray[Any], name: str = "y") -> NDArray[Any]:
+    """Return the different labels in their order, or raise if they have none."""
+    try:
+        return np.unique(labels)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise TypeError(
+            f"{name} mixes labels of the types {', '.join(kinds)}, which cannot be put in order; "
+            f"make them all text or all numbers, for example {name}.astype(str)."
+        ) from error
+
+
 def encoded(y: NDArray[Any], weight: Vector) -> tuple[NDArray[Any], Codes]:
     """Return the classes of rows with a weight, and each row's number among them."""
-    try:
-        classes = np.unique(y[weight > 0])
-    except TypeError as error:
-        kinds = sorted({type(label).__name__ for label in y.tolist()})
-        raise TypeError(
-            f"y mixes labels of the types {', '.join(kinds)}, which cannot be put in order; make "
-            "them all text or all numbers, for example y.astype(str)."
-        ) from error
+    classes = distinct_labels(y[weight > 0])
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two classes with positive weight, but has {len(classes)} class; "

@@ -98,8 +98,7 @@ def test_labels_of_any_type_come_back_as_they_were(way):
         assert_array_equal(named.decision_function(rows), plain.decision_function(rows))
 
 
-# A reduced set has the labels of the machine that it reduces, which is scikit-learn's here.
-@every([way for way in KINDS if way != "reduced set"])
+@every(KINDS)
 def test_labels_of_several_types_are_refused_with_a_remedy(way):
     X, y = digits(2, 60)
     mixed = np.array([1, "one"], dtype=object)[y]

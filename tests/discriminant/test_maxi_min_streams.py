@@ -275,6 +275,21 @@ def test_wrong_blocks_are_named_and_change_nothing():
         MaxiMinDA(kernel="precomputed").partial_fit(X @ X.T, y, classes=range(3))
 
 
+def test_labels_of_several_types_are_refused_with_a_remedy():
+    X, y = groups(2, 5, 60)
+    mixed = np.array([1, "a"], dtype=object)[y]
+    remedy = r"mixes labels of the types int, str.*\.astype\(str\)"
+    with pytest.raises(TypeError, match=f"^y {remedy}"):
+        MaxiMinDA().partial_fit(X, mixed)
+    for classes in ([1, "a"], np.array([1, "a"], dtype=object)):
+        for labels in (mixed, y):
+            with pytest.raises(TypeError, match=f"^(y|classes) {remedy}"):
+                MaxiMinDA().partial_fit(X, labels, classes=classes)
+    texts = mixed.astype(str)
+    model = MaxiMinDA(1, shrinkage=0.1).partial_fit(X, texts, classes=["1", "a"])
+    assert_array_equal(model.finalize().classes_, ["1", "a"])
+
+
 def test_rows_without_weight_add_nothing():
     X, y = groups(3, 5, 90)
     for model in (MaxiMinDA(1, sharpness=1.0, shrinkage=0.1), MaxiMinDA(1, random_state=0)):

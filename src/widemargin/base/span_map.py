@@ -167,8 +167,8 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
             )
         labels = column_or_1d(y)
         check_consistent_length(rows.X, labels)
-        check_classification_targets(labels)
         classes, code = encoded(labels, weight)
+        check_classification_targets(labels)
         distinct = distinct_rows(rows, code, weight)
         table = one_vs_rest(len(classes))
         problem = Problem.of(

@@ -20,6 +20,7 @@ from widemargin.pairs.class_pairs import ClassPairs, spanned
 from widemargin.pairs.maxi_min_search import MaxiMinSearch, Solution, n_directions
 from widemargin.pairs.pairwise_accuracy_weights import given_priors
 from widemargin.pairs.sharpness import SHARPNESSES, SHRINKAGES, choose
+from widemargin.problem import distinct_labels
 from widemargin.rows import Rows, parse_memory
 from widemargin.scatter.class_scatter import ClassScatter
 from widemargin.scatter.stream import Stream
@@ -295,9 +296,13 @@ class MaxiMinDA(ProjectionEstimator):
                     "kernel='precomputed' does not stream; use fit, or a kernel by name."
                 )
             X, y = self._validated(X, y, reset=first)
+            found = distinct_labels(y)
             check_classification_targets(y)
             weight = self._weights(X, sample_weight)
-            known = self.classes_ if not first else np.unique(y if classes is None else classes)
+            if classes is not None:
+                distinct_labels(np.asarray(classes, dtype=object), "classes")
+                found = np.unique(classes)
+            known = found if first else self.classes_
             code = _codes(y, known, classes)
             data = self._counted(X, code, weight, resources.threads)
             if first:

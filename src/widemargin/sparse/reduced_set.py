@@ -28,7 +28,7 @@ from widemargin.base import parameters as check
 from widemargin.base.parameters import check_parameters, keyword, parameters, positional
 from widemargin.expansion import Expansion
 from widemargin.kernels import make_kernel
-from widemargin.problem import winners
+from widemargin.problem import distinct_labels, winners
 from widemargin.rows import Distinct, as_rows, distinct_rows, parse_memory
 from widemargin.sparse import trained
 from widemargin.sparse.pre_image import Combination, Reduced, reduced
@@ -185,6 +185,7 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
             distinct = None
         else:
             X, y = validate_data(self, X, y, **_CHECKS)
+            distinct_labels(y)
             check_classification_targets(y)
             weight = _check_sample_weight(
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
