@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import process_time
 
 import numpy as np
 import pytest
@@ -49,6 +50,17 @@ def test_an_indefinite_kernel_is_named_by_the_machine(n_features):
     X, y = rng.normal(size=(150, n_features)), rng.integers(4, size=150)
     with pytest.raises(ValueError, match="not positive semidefinite"):
         BallVectorClassifier(kernel="sigmoid", gamma=1.0).fit(X, y)
+
+
+def test_a_large_C_with_the_linear_kernel_does_not_take_long():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    y = X[:, 0] + 0.3 * rng.normal(size=120) > 0
+    BallVectorClassifier(kernel="linear").fit(X, y)  # compiled loops are loaded
+    begun = process_time()
+    machine = BallVectorClassifier(kernel="linear", C=100.0, tol=1e-3, n_jobs=1).fit(X, y)
+    assert machine.certificate_.gap <= 1e-3
+    assert process_time() - begun < 5
 
 
 def test_a_deadline_ends_the_moves():

@@ -197,6 +197,17 @@ def test_bad_weights_are_refused_by_name(way):
             machine(way).fit(X, y, sample_weight=weight)
 
 
+# A reduced set leaves C and the weights to the machine that it reduces.
+@every([way for way in WAYS if way not in REDUCED or "svm" in way])
+def test_weights_or_a_C_that_no_arithmetic_holds_are_refused(way):
+    X, y = _rows()
+    for size in (1e155, 1e300, 1e-200):
+        with pytest.raises(ValueError, match=r"C=.*sample_weight.*rescale C or sample_weight"):
+            machine(way).fit(X, y, sample_weight=np.full(len(X), size))
+    with pytest.raises(ValueError, match=r"C=1e-200 times sample_weight.*rescale"):
+        machine(way, C=1e-200).fit(X, y)
+
+
 # Kernels.
 
 

@@ -327,6 +327,15 @@ def test_max_vectors_is_a_budget_over_all_cells(data):
     assert_array_equal(plenty.decision_function(X), free.decision_function(X))
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_smallest_budgets_of_vectors_are_kept(classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(classes, size=400)
+    for budget in (2, 3, 5, 8, 40):
+        machine = in_cells_of(cells=20, max_vectors=budget).fit(X, y)
+        assert len(machine.support_vectors_) == machine.certificate_.n_vectors <= budget
+
+
 # Robustness.
 
 

@@ -27,6 +27,7 @@ from tests.reference.searches import (
     stratified,
 )
 from widemargin import MarginClassifier
+from widemargin.span import SpanFit
 from widemargin.svm import search as search_module
 
 # Results.
@@ -194,6 +195,28 @@ def test_a_time_limit_returns_a_model():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.predict(X).shape == y.shape
     assert search.best_estimator_.max_time <= 1e-3
+
+
+@pytest.mark.parametrize("after", [1, 4])
+def test_an_interrupt_ends_the_search_and_is_told(after, monkeypatch):
+    X, y = overlapping(400)
+    steps, step = [], SpanFit.step
+
+    def interrupted(self, state):
+        steps.append(self.problem.n_problems)
+        if len(steps) == after:
+            raise KeyboardInterrupt
+        return step(self, state)
+
+    monkeypatch.setattr(SpanFit, "step", interrupted)
+    said = r"search of MarginClassifierCV was cut short \(interrupted\): 0 of 6 pairs"
+    with pytest.warns(ConvergenceWarning, match=said):
+        search = search_of(engine="span", max_vectors=50).fit(X, y)
+    # Neither the other width nor the rest of this one: only the machine of the best pair follows.
+    assert steps[:after] == [3 * len(CS)] * after
+    assert set(steps[after:]) == {1}
+    assert search.best_params_["gamma"] == GAMMAS[0]
+    assert search.certificate_.gap <= 1e-3
 
 
 def test_the_time_is_shared_by_widths_batches_and_the_final_fit(monkeypatch):

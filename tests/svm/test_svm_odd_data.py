@@ -111,6 +111,20 @@ def test_any_scale_of_the_rows_gives_the_same_machine_or_an_error(way, scale, ga
         assert_allclose(found.decision_function(X * scale), plain, atol=0.05)
 
 
+@every(["core", "ball", "exact", "span", "cells"])
+def test_values_of_rows_far_apart_do_not_depend_on_those_beside_them(way):
+    X, y = _rows(120, 5)
+    X *= 1e7
+    found = machine(way, gamma=1.0).fit(X, y)
+    together = found.decision_function(X)
+    for size in (1, 7):
+        parts = [found.decision_function(X[i : i + size]) for i in range(0, len(X), size)]
+        assert_allclose(np.concatenate(parts), together, atol=1e-9)
+    certificate = found.certificate_
+    assert certificate.dual <= certificate.primal * (1 + 1e-12)
+    assert certificate.gap <= 1e-2
+
+
 @every_engine
 @pytest.mark.parametrize("scale", [1e150, 1e100])
 def test_rows_too_large_for_a_linear_kernel_are_an_error_or_separated(way, scale):
