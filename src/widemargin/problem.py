@@ -5,8 +5,9 @@ else:
 
     min  ½‖w‖² + ½b² + C_p Σ_i s_i max(0, 1 − y_ip f(x_i))².
 
-One-vs-rest classes, values of C, and folds of a cross-validation (a problem takes no notice of the
-fold that it holds out) are all columns of the same statement.
+One-vs-rest classes, pairs of classes (a problem takes no notice of the others), values of C, and
+folds of a cross-validation (nor of the fold that it holds out) are all columns of the same
+statement.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Problem:
     code : ndarray of int of shape (n,)
         Class of each row.
     table : ndarray of shape (n_classes, n_problems)
-        Sign of each class in each problem, ±1.
+        Sign of each class in each problem, ±1; 0 where a problem leaves the class out.
     weight : ndarray of shape (n,)
         Weight s of each row, positive.
     C : ndarray of shape (n_problems,)
@@ -52,9 +53,10 @@ class Problem:
     place : ndarray of int or None
         Which of the rows each row of the user's data is; −1 for rows that are left out.
     fold : ndarray of int of shape (n,)
-        Fold of each row.
-    counts : ndarray of shape (n_folds, n_problems)
-        How often a problem counts the rows of a fold: 1, 0 where it leaves them out, or more.
+        Group of each row: rows of one group are counted, or left out, together. Groups are folds,
+        classes where problems are pairs of them, or both.
+    counts : ndarray of shape (n_groups, n_problems)
+        How often a problem counts the rows of a group: 1, 0 where it leaves them out, or more.
     """
 
     rows: Rows
@@ -146,12 +148,25 @@ class Problem:
     def with_signs(self, table: Matrix) -> Problem:
         """Return the problems of other signs, with the C of the first."""
         n_problems = table.shape[1]
-        return replace(
-            self,
-            table=table,
-            C=np.full(n_problems, self.C[0]),
-            counts=np.ones((len(self.counts), n_problems)),
-        )
+        C, counts = np.full(n_problems, self.C[0]), np.ones((len(self.counts), n_problems))
+        if table.all():
+            return replace(self, table=table, C=C, counts=counts)
+        fold = self.code.astype(np.int32)
+        return replace(self, table=table, C=C, fold=fold, counts=(table != 0).astype(float))
+
+    @property
+    def partial(self) -> bool:
+        """Whether problems leave out classes."""
+        return not self.table.all()
+
+    def members(self, problem: int) -> IndexArray:
+        """Return the rows of the classes that take part in one problem."""
+        return np.flatnonzero(self.table[self.code, problem])
+
+    def alone(self, problem: int) -> Problem:
+        """Return one problem, on the rows that take part in it."""
+        found = self.columns([problem]).subset(self.members(problem))
+        return replace(found, fold=np.zeros(found.n, dtype=np.int32), counts=np.ones((1, 1)))
 
     def with_C(self, C: float) -> Problem:
         """Return the problems with another C."""
@@ -159,13 +174,15 @@ class Problem:
 
     def in_folds(self, folds: Folds, Cs: Vector) -> Problem:
         """Return the problems of all values of C and all folds, classes running fastest."""
-        each = self.n_problems
+        n_groups, each = self.counts.shape
+        # Of each kind of rows and each group, in each fold and each problem.
+        counts = folds.counts[:, None, :, None] * self.counts[None, :, None, :]
         return replace(
             self,
             table=np.tile(self.table, len(Cs) * folds.n),
             C=np.repeat(Cs, folds.n * each),
-            fold=folds.kind[self.number].astype(np.int32),
-            counts=np.tile(np.repeat(folds.counts, each, axis=1), len(Cs)),
+            fold=(n_groups * folds.kind[self.number] + self.fold).astype(np.int32),
+            counts=np.tile(counts.reshape(-1, folds.n * each), len(Cs)),
         )
 
 
@@ -267,6 +284,38 @@ def one_vs_rest(n_classes: int) -> Matrix:
     """Return the sign of each class (rows) in each problem (columns): one problem for two."""
     table = 2.0 * np.eye(n_classes) - 1.0
     return table[:, 1:] if n_classes == 2 else table
+
+
+def one_vs_one(n_classes: int) -> Matrix:
+    """Return the sign of each class (rows) in each pair of classes (columns), first ones first.
+
+    Pairs are in the order of ``SVC``: 0 with 1, 0 with 2, ..., 1 with 2, ...; the first of a pair
+    is positive.
+    """
+    first, second = np.triu_indices(n_classes, 1)
+    table = np.zeros((n_classes, len(first)))
+    table[first, np.arange(len(first))] = 1.0
+    table[second, np.arange(len(first))] = -1.0
+    return table
+
+
+def class_scores(values: NDArray[Any], n_classes: int) -> Matrix:
+    """Return a score for each class from the decision values of all pairs, votes above all.
+
+    A class has a vote from each pair that it wins, and less than half a vote for how clearly it
+    wins and loses: that decides between equals.
+    """
+    first, second = np.triu_indices(n_classes, 1)
+    votes = np.zeros((len(values), n_classes))
+    clearly = np.zeros_like(votes)
+    for pair, (a, b) in enumerate(zip(first, second, strict=True)):
+        value = values[:, pair]
+        votes[:, a] += value > 0
+        votes[:, b] += value < 0
+        clearly[:, a] += value
+        clearly[:, b] -= value
+    scores: Matrix = votes + clearly / (3.0 * (np.abs(clearly) + 1.0))
+    return scores
 
 
 def class_factors(

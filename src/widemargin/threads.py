@@ -240,16 +240,17 @@ class _Turnstile:
                 self._changed.wait()
 
 
-def scratch(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of this thread's own that the next call will overwrite.
+def scratch(shape: tuple[int, int], dtype: DTypeLike, use: str = "") -> NDArray[Any]:
+    """Return an array of this thread's own that the next call with the same use will overwrite.
 
     Fresh memory costs more than computing a kernel value into it: the system must hand over and
     clear every page.
     """
     size = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    buffer: NDArray[np.uint8] | None = getattr(_kept, "buffer", None)
+    buffer: NDArray[np.uint8] | None = getattr(_kept, f"buffer{use}", None)
     if buffer is None or len(buffer) < size:
-        buffer = _kept.buffer = np.empty(size, dtype=np.uint8)
+        buffer = np.empty(size, dtype=np.uint8)
+        setattr(_kept, f"buffer{use}", buffer)
     return buffer[:size].view(dtype).reshape(shape)
 
 
@@ -346,6 +347,13 @@ def _lapack(name: str, dtype: np.dtype[Any]) -> Any:
     }
     address = api.PyCapsule_GetPointer(capsule, signature)
     return ctypes.CFUNCTYPE(None, *(kinds[each] for each in _ARGUMENTS[name]))(address)
+
+
+def lapack_address(name: str, dtype: DTypeLike) -> int:
+    """Return where a function of SciPy's LAPACK is, for loops that Numba compiles."""
+    address = ctypes.cast(_lapack(name, np.dtype(dtype)), ctypes.c_void_p).value
+    assert address is not None
+    return address
 
 
 for _name in _ARGUMENTS:

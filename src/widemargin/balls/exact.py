@@ -1,8 +1,8 @@
 """The exact machine: the dual of the SVM on all rows.
 
-Where the matrix of all kernel values fits into memory, it is made once and serves all problems; a
-step takes each problem that is not solved through one working set (``qp.margin_dual``). Where it
-does not fit, that of the rows which support the machine may: a core set finds them. Where even
+Where the matrix of all kernel values fits into memory, it is made once and serves all problems,
+each of which is one call of the small machine (``qp.margin_dual``), or a few. Pairs of classes
+need less: see ``exact_pairs``. Where the matrix does not fit, that of the rows which support the machine may: a core set finds them. Where even
 that is too large, ``matrix_free`` goes on from there, and makes values again when they are needed.
 """
 
@@ -164,11 +164,8 @@ class ExactMatrix:
         point, accuracy = solving.point, solving.accuracy
         if self._gap(point) <= self.options.tol or accuracy < _NO_GAP:
             return solving
-        if point.solved(accuracy, _KKT):
-            return Solving(point, 0.1 * accuracy)
-        after = next_round(point, accuracy, _KKT, deadline=self.options.deadline)
-        stuck = np.array_equal(after.alpha, point.alpha)
-        return Solving(after, 0.1 * accuracy if stuck else accuracy)
+        after, finished = next_round(point, accuracy, _KKT)
+        return Solving(after, 0.1 * accuracy if finished else accuracy)
 
     def certificate(self, state: tuple[Solving, ...]) -> Certificate:
         """Return primal and dual of all problems together."""

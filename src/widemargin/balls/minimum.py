@@ -111,7 +111,8 @@ class MinimumBall:
         if not start.any():
             # A ball has a centre even where there is no time for more.
             gap = accuracy if self.epsilon is None else _ROUGH_GAP
-            start = next_round(MarginDual.at(K, sign, ridge), gap, _KKT, deadline=deadline).alpha
+            begun, _ = next_round(MarginDual.at(K, sign, ridge), gap, _KKT)
+            start = np.maximum(begun.alpha, 0.0)
         if self.epsilon is None:
             return solve_margin_dual(K, sign, ridge, start=start, gap=accuracy, deadline=deadline)
         # The KKT residual that an ε asks for depends on 1ᵀα: find its size first.

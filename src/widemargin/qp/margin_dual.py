@@ -1,23 +1,31 @@
-"""The dual of the L2-SVM on a kernel matrix that many problems share.
+"""The dual of the L2-SVM on a kernel matrix: the small machine.
 
-    min ½ αᵀQα − aᵀα,  α ≥ 0,   Q_ij = y_i y_j (K_ij + 1) + δ_ij ridge_i,   ridge_i = 1/(2C s_i).
+    min ½ αᵀQα − 1ᵀα,   α ≥ 0,   Q = yyᵀ ∘ (K + 1) + diag(ridge),
 
-K carries no labels, so that all one-vs-rest problems use one matrix, in float32 or float64. a is 1
-for the problem itself, and less where other rows, whose α stay what they are, have done their part.
+and the primal of the function f = Σ y α (k + 1) that α stands for,
 
-Few rows are active, so the problem is solved on a working set, the support and the worst violators,
-whose values are gathered into a small matrix of their own; then one product with K shows the next
-violators. On the working set two methods take turns. Greedy coordinate ascent
-(``margin_loops.ascend``) costs one row an update and finds the support fast unless C is large; the
-active-set method (``active_set``) is exact and does not mind a large C, but wants a small guess of
-the support. So coordinate ascent runs until it has cost as much as a few factorisations would;
-then they take over.
+    ½ αᵀ(Q − diag(ridge))α + ½ Σ max(0, 1 − y f)² / ridge.
+
+One compiled call, in which Python's lock is not held (``small_loops``), so that calls of several
+threads run beside each other:
+
+* every second, fourth, ... row is solved first, and shows the next larger part where to begin;
+* greedy coordinate ascent, Algorithm 3 of MMDA-CVM with ω = 1, until it has cost as much as a
+  Newton step: it is enough where C is moderate;
+* Newton's method on the primal, in kernel space. With the rows A inside the margin,
+  (K_AA + 1 + ridge) β = y is solved by a Cholesky factor, and an exact line search leads there.
+  Factors are float32 where K is and the solution leaves little of the residual: the next step
+  refines it.
+
+The point without the rows of A that have left the margin is feasible for both problems; its gap is
+the one that counts.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,29 +33,21 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import Vector
 from widemargin.loop import Deadline, relative_gap
-from widemargin.qp.active_set import solve_nonnegative
-from widemargin.threads import Compiled
+from widemargin.threads import Compiled, lapack_address
 
 loops = Compiled("widemargin.qp.margin_loops")
+small = Compiled("widemargin.qp.small_loops")
 
-# Coordinate updates between two looks at the gap.
-_UPDATES = 512
-# What a floating-point operation inside a factorisation costs, relative to one of a coordinate
-# update: the former runs from cache in BLAS, the latter streams a row of K.
-_BLAS_ADVANTAGE = 30.0
-# Coordinate ascent may cost as much as this many factorisations before they take over.
-_TURNS = 3.0
+# Multiplications of the Newton steps of one call: about a quarter of a second.
+_WORK = 2e10
 
 
-@dataclass(frozen=True)
-class WorkingSets:
-    """How large working sets are: rows of the first, and how many join at the least."""
-
-    first: int = 768
-    least: int = 128
-
-
-_USUAL = WorkingSets()
+@cache
+def lapack_addresses() -> NDArray[np.uint64]:
+    """Return where LAPACK's Cholesky functions are, as the compiled machine wants them."""
+    kinds = (np.float32, np.float64)
+    found = [lapack_address(name, kind) for kind in kinds for name in ("potrf", "potrs")]
+    return np.array(found, dtype=np.uint64)
 
 
 @dataclass
@@ -63,11 +63,9 @@ class MarginDual:
     ridge : ndarray of shape (n,)
         1 / (2 C s).
     alpha : ndarray of shape (n,)
-        The dual variables.
+        The dual variables. Some may be negative where the solution was cut short.
     residual : ndarray of shape (n,)
-        a − Qα: how far each row is inside its margin.
-    linear : ndarray of shape (n,) or None
-        a, the margin that each row should have; None for 1.
+        1 − Qα: how far each row is inside its margin.
     """
 
     K: NDArray[Any]
@@ -75,20 +73,13 @@ class MarginDual:
     ridge: Vector
     alpha: Vector
     residual: Vector
-    linear: Vector | None = None
 
     @classmethod
     def at(
-        cls,
-        K: NDArray[Any],
-        sign: Vector,
-        ridge: Vector,
-        alpha: Vector | None = None,
-        linear: Vector | None = None,
+        cls, K: NDArray[Any], sign: Vector, ridge: Vector, alpha: Vector | None = None
     ) -> MarginDual:
         """Return the problem at `alpha` (zero if None); `alpha` is copied."""
-        residual = np.ones(len(sign)) if linear is None else np.array(linear, dtype=np.float64)
-        point = cls(K, sign, ridge, np.zeros(len(sign)), residual, linear)
+        point = cls(K, sign, ridge, np.zeros(len(sign)), np.ones(len(sign)))
         if alpha is not None and alpha.any():
             point.move_to(alpha)
         return point
@@ -99,37 +90,22 @@ class MarginDual:
         beta = (alpha * self.sign)[support]
         product = loops.combine(self.K, support, beta) + beta.sum()
         self.alpha = np.array(alpha)
-        self.residual = self._asked - self.sign * product - self.ridge * alpha
-
-    def restricted_to(self, index: NDArray[np.intp]) -> MarginDual:
-        """Return the problem on some rows that include the support, with values of its own."""
-        return MarginDual(
-            loops.gather(self.K, index),
-            self.sign[index],
-            self.ridge[index],
-            self.alpha[index],
-            self.residual[index],
-            None if self.linear is None else self.linear[index],
-        )
-
-    @property
-    def _asked(self) -> Vector | float:
-        """a, the margin that each row should have."""
-        return 1.0 if self.linear is None else self.linear
+        self.residual = 1.0 - self.sign * product - self.ridge * alpha
 
     def margin(self) -> Vector:
         """Return y f of every row."""
-        return self._asked - self.residual - self.ridge * self.alpha
+        return 1.0 - self.residual - self.ridge * self.alpha
 
     def objectives(self) -> tuple[float, float]:
         """Return the primal and the dual value, over the rows of K."""
         margin = self.margin()
-        slack = np.maximum(0.0, self._asked - margin)
+        slack = np.maximum(0.0, 1.0 - margin)
         norm2 = float(self.alpha @ margin)
         primal = 0.5 * norm2 + 0.5 * float((slack * slack / self.ridge).sum())
         # In this order: α² may vanish where α does not.
         spread = float((self.alpha * (self.alpha * self.ridge)).sum())
-        return primal, float((self._asked * self.alpha).sum()) - 0.5 * (norm2 + spread)
+        dual = float(self.alpha.sum()) - 0.5 * (norm2 + spread)
+        return primal, dual if (self.alpha >= 0).all() else 0.0
 
     def gap(self) -> float:
         """Return the relative duality gap."""
@@ -150,13 +126,12 @@ def solve_margin_dual(
     sign: Vector,
     ridge: Vector,
     *,
-    linear: Vector | None = None,
     start: Vector | None = None,
     gap: float = 0.0,
     tol: float = 1e-10,
     max_rounds: int = 200,
-    sets: WorkingSets = _USUAL,
     deadline: Deadline | None = None,
+    work: float = _WORK,
 ) -> MarginDual:
     """Solve the dual of the L2-SVM on K.
 
@@ -168,8 +143,6 @@ def solve_margin_dual(
         ±1.
     ridge : ndarray of shape (n,)
         1 / (2 C s), positive.
-    linear : ndarray of shape (n,), default=None
-        a; None for 1.
     start : ndarray of shape (n,), default=None
         Where to start.
     gap : float, default=0
@@ -177,114 +150,64 @@ def solve_margin_dual(
     tol : float, default=1e-10
         or when the KKT residual is.
     max_rounds : int, default=200
-        Rounds of working sets at the most.
-    sets : WorkingSets, optional
-        How large they are.
+        Compiled calls at the most; a small problem needs one.
     deadline : Deadline, default=None
-        When to stop all the same; an interrupt then brings it about.
+        When to stop all the same, looked at between calls; an interrupt then brings it about.
+    work : float, optional
+        Multiplications of a call, roughly.
 
     Returns
     -------
     MarginDual
-        The problem at its solution.
+        The problem at its solution, with no α negative.
     """
-    point = MarginDual.at(K, sign, ridge, start, linear)
+    point = MarginDual.at(K, sign, ridge, start)
     for _ in range(max_rounds):
         if deadline is not None and deadline.passed:
             break
         with nullcontext() if deadline is None else deadline.ends_on_interrupt():
-            if point.solved(gap, tol):
+            point, finished = next_round(point, gap, tol, work)
+            if finished:
                 break
-            after = next_round(point, gap, tol, sets, deadline)
-            if np.array_equal(after.alpha, point.alpha):
-                break
-            point = after
+    if (point.alpha < 0.0).any():
+        point.move_to(np.maximum(point.alpha, 0.0))
     return point
 
 
 def next_round(
-    point: MarginDual,
-    gap: float,
-    tol: float,
-    sets: WorkingSets = _USUAL,
-    deadline: Deadline | None = None,
-) -> MarginDual:
-    """Return the point after one working set; `point` stays as it is.
+    point: MarginDual, gap: float, tol: float, work: float = _WORK
+) -> tuple[MarginDual, bool]:
+    """Return the point after one compiled call, and whether nothing is left to do.
+
+    `point` stays as it is.
 
     Parameters
     ----------
     point : MarginDual
         Where the solution stands.
     gap, tol : float
-        What it is to reach.
-    sets : WorkingSets, optional
-        How large working sets are.
-    deadline : Deadline, default=None
-        When to leave it at what is done.
+        What it is to reach: the relative gap, or the KKT residual.
+    work : float, optional
+        Multiplications of Newton steps after which the call returns.
     """
-    index = _working_set(point, sets)
     after = replace(point, alpha=point.alpha.copy(), residual=point.residual.copy())
-    if 2 * len(index) > len(point.sign):
-        # A matrix of its own would not be much smaller than K.
-        solve_all_rows(after, gap, tol, deadline)
-        after.move_to(after.alpha)
-        return after
-    inner = point.restricted_to(index)
-    # Far from the end a rough answer shows the next violators as well.
-    solve_all_rows(inner, max(0.5 * gap, 0.02 * point.gap()), tol, deadline)
-    alpha = np.zeros(len(point.sign))
-    alpha[index] = inner.alpha
-    after.move_to(alpha)
-    return after
-
-
-def _working_set(point: MarginDual, sets: WorkingSets) -> NDArray[np.intp]:
-    """Return the support and as many of the worst violators, in ascending order."""
-    support = np.flatnonzero(point.alpha)
-    n = len(point.alpha)
-    if not len(support):
-        # Rows come in the order of a hash: the first ones are a random sample, to which the worst
-        # say nothing yet. Both signs must be there.
-        half = sets.first // 2
-        first = [np.flatnonzero(point.sign == side)[:half] for side in (-1.0, 1.0)]
-        return np.unique(np.concatenate([np.arange(min(n, half)), *first]))
-    return np.union1d(support, worst_violators(point, max(sets.least, len(support))))
-
-
-def worst_violators(point: MarginDual, count: int) -> NDArray[np.intp]:
-    """Return rows with α = 0 that violate their margin most, `count` at the most."""
-    violators = np.flatnonzero((point.alpha <= 0) & (point.residual > 0))
-    if len(violators) > count:
-        worst = np.argpartition(-point.residual[violators], count - 1)[:count]
-        violators = violators[worst]
-    return violators
-
-
-def solve_all_rows(
-    point: MarginDual, gap: float, tol: float, deadline: Deadline | None = None
-) -> None:
-    """Solve a problem on all of its rows, in place: coordinate ascent, then the active set."""
-    K, sign, ridge = point.K, point.sign, point.ridge
-    diagonal = np.diagonal(K).astype(np.float64) + 1.0 + ridge
-    n, spent = len(sign), 0
-    while True:
-        updates = loops.ascend(K, sign, ridge, diagonal, point.alpha, point.residual, tol, _UPDATES)
-        spent += updates
-        if point.solved(gap, tol) or (deadline is not None and deadline.passed):
-            return
-        support = int(np.count_nonzero(point.alpha))
-        factorisation = support**3 / 3 / _BLAS_ADVANTAGE + support * n + support**2
-        # Fewer updates than asked for: float32, in which it chooses, sees nothing more to gain.
-        if updates < _UPDATES or spent * n > _TURNS * factorisation:
-            break
-    index = np.flatnonzero((point.alpha > 0) | (point.residual > 0))
-    # In place: a copy more of a large matrix would break the memory budget.
-    Q = loops.gather(K, index).astype(np.float64, copy=False)
-    Q += 1.0
-    Q *= sign[index, None]
-    Q *= sign[index]
-    Q[np.diag_indices(len(index))] += ridge[index]
-    linear = None if point.linear is None else point.linear[index]
-    alpha = np.zeros(n)
-    alpha[index] = solve_nonnegative(Q, linear, start=point.alpha[index], deadline=deadline).x
-    point.move_to(alpha)
+    fresh = not point.alpha.any()
+    ended = small.solve(
+        lapack_addresses(),
+        np.ascontiguousarray(point.K),
+        point.sign,
+        point.ridge,
+        after.alpha,
+        after.residual,
+        gap,
+        tol,
+        work,
+        fresh,
+    )
+    if ended == small.NOT_POSITIVE:
+        raise ValueError(
+            "The dual has no unique solution: the kernel is not positive semidefinite, and the "
+            "ridge 1 / (2 C) is too small to make up for it. Use another kernel, or a smaller C "
+            "or smaller weights."
+        )
+    return after, ended != small.UNFINISHED
