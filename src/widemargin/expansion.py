@@ -6,7 +6,8 @@ else, kernel values of rows are multiplied with coefficients.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -38,6 +39,9 @@ class Expansion:
         What is added to the sums.
     dtype : dtype
         Precision of the kernel values.
+    groups : sequence of (slice, ndarray of int) or None
+        Parts of the vectors, in order, and the functions in which they have coefficients; None
+        where every vector may have one in every function.
     """
 
     kernel: Kernel
@@ -46,6 +50,7 @@ class Expansion:
     intercept: NDArray[np.float64] | float = 0.0
     # float64 by default: coefficients of both signs enlarge the rounding of kernel values.
     dtype: DTypeLike = np.float64
+    groups: Sequence[tuple[slice, IndexArray]] | None = None
 
     @property
     def width(self) -> int:
@@ -68,13 +73,19 @@ class Expansion:
         """Return the values at a block of rows, setting it against some vectors at a time."""
         total = np.empty((block.shape[0], self.width))
         total[...] = self.intercept
+        everything = ((slice(0, len(self.vectors)), None),)
         with np.errstate(over="ignore", invalid="ignore"):
-            for first in range(0, len(self.vectors), at_a_time):
-                vectors = self.vectors[first : first + at_a_time]
-                coef = self.coef[first : first + at_a_time]
-                values = scratch((block.shape[0], len(vectors)), self.dtype)
-                self.kernel.block(block, vectors, out=values)
-                total += values @ coef.astype(self.dtype, copy=False)
+            for where, functions in everything if self.groups is None else self.groups:
+                for first in range(where.start, where.stop, at_a_time):
+                    part = slice(first, min(where.stop, first + at_a_time))
+                    coef = self.coef[part] if functions is None else self.coef[part][:, functions]
+                    values = scratch((block.shape[0], len(coef)), self.dtype)
+                    self.kernel.block(block, self.vectors[part], out=values)
+                    product = values @ coef.astype(self.dtype, copy=False)
+                    if functions is None:
+                        total += product
+                    else:
+                        total[:, functions] += product
             check_finite(self.kernel, total)
         return total
 
@@ -97,6 +108,9 @@ class Fitted:
         What was proved, and what it cost.
     stop : Stop
         How the engine ended.
+    of_pairs : bool
+        Whether problems are pairs of classes, and a vector has coefficients in the pairs of its
+        own class only.
     """
 
     vectors: NDArray[Any]
@@ -105,6 +119,7 @@ class Fitted:
     intercept: NDArray[np.float64]
     certificate: Certificate
     stop: Stop
+    of_pairs: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, largest_norm2
+from widemargin.balls.exact_pairs import fit_exact_pairs, fits
 from widemargin.balls.matrix_free import MatrixFree
+from widemargin.balls.one_by_one import fit_one_by_one
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier, Fitted, MachineOptions
 from widemargin.loop import Ended, Limits, Stop, run
@@ -49,7 +51,12 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
         How exactly. Where rows are more than `max_vectors`, the machine is sought on a core set of
         so many.
     """
-    if options.max_vectors is not None and options.max_vectors < problem.n:
+    budget = options.max_vectors is not None and options.max_vectors < problem.n
+    if problem.partial:
+        if budget or not fits(problem, options):
+            return fit_one_by_one(problem, options, fit_exact)
+        return fit_exact_pairs(problem, options)
+    if budget:
         return _on_core_set(problem, options)
     precision = Precision.of(problem, largest_norm2(problem), options.tol)
     room = _MATRIX_SHARE * options.memory

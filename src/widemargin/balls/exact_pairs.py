@@ -92,8 +92,15 @@ def fit_exact_pairs(problem: Problem, options: MachineOptions) -> Fitted:
     coef = np.zeros((len(index), problem.n_problems))
     for p, machine in enumerate(machines):
         coef[np.searchsorted(index, machine.index), p] = machine.coef
-    vectors = problem.rows.take(index)
-    return Fitted(vectors, index, coef, coef.sum(axis=0), result.certificate, result.stop)
+    return Fitted(
+        problem.rows.take(index),
+        index,
+        coef,
+        coef.sum(axis=0),
+        result.certificate,
+        result.stop,
+        of_pairs=True,
+    )
 
 
 class ExactPairs:
@@ -116,7 +123,8 @@ class ExactPairs:
             self.precisions.insert(0, Precision.in_type(np.float32, problem, eta))
         n_classes = len(problem.table)
         order = np.argsort(problem.code, kind="stable")
-        self.rows_of = np.split(order, np.cumsum(np.bincount(problem.code))[: n_classes - 1])
+        ends = np.cumsum(np.bincount(problem.code, minlength=n_classes))
+        self.rows_of = np.split(order, ends[:-1])
         self.inside: list[NDArray[Any] | None] = [None] * n_classes
 
     def start(self) -> tuple[PairMachine, ...]:
@@ -205,7 +213,7 @@ class ExactPairs:
         problem, tol, deadline = self.problem, self.options.tol, self.options.deadline
         sign = np.where(np.arange(len(index)) < len(self.rows_of[first]), 1.0, -1.0)
         ridge = problem.ridge(pair, index)
-        alpha: Vector | None = None
+        alpha = self._earlier(pair, index, sign)
         gap, n_kernel, solved = 1.0, 0, False
         for precision in self.precisions:
             K, made = self._matrix(first, second, precision.dtype)
@@ -224,6 +232,15 @@ class ExactPairs:
         return PairMachine(
             index[used], (sign * point.alpha)[used], primal, dual, gap, n_kernel, solved
         )
+
+    def _earlier(self, pair: int, index: IndexArray, sign: Vector) -> Vector | None:
+        """Return the dual variables of an earlier solution, if there is one."""
+        earlier = self.options.earlier
+        if earlier is None:
+            return None
+        known = np.zeros(self.problem.n)
+        known[earlier.index] = earlier.coef[:, pair]
+        return np.maximum(0.0, sign * known[index])
 
     def _matrix(self, first: int, second: int, dtype: Any) -> tuple[NDArray[Any], int]:
         """Return the kernel matrix of a pair in this thread's memory, and how much was made."""

@@ -25,7 +25,7 @@ from widemargin.base.estimator import (
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
-from widemargin.problem import Problem, winners
+from widemargin.problem import Problem, class_scores, one_vs_one, winners
 from widemargin.rows import Rows
 
 
@@ -82,6 +82,11 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the signed margin of each row, one column a class if there are more than two.
 
+        Where the machine is one of pairs of classes, the score of a class is the number of pairs
+        that it wins, and a part of a vote for how clearly. With
+        ``decision_function_shape="ovo"`` there is one column for each pair, positive for its first
+        class: the pairs' own values, or differences of the classes' values.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -89,14 +94,18 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             Positive for the second class, or largest for the predicted one.
         """
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        with self._computing() as threads:
-            values = self._decision(self._rows(X, threads))
-        return values[:, 0] if len(self.classes_) == 2 else values
+        values = self._values_at(X)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        if getattr(self, "decision_function_shape", "ovr") == "ovr":
+            return self._class_scores(values)
+        if self._in_pairs():
+            return values
+        first, second = np.triu_indices(len(self.classes_), 1)
+        return values[:, first] - values[:, second]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the sign, or the argmax, of `decision_function`.
@@ -111,14 +120,43 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self.decision_function(X)
-        return winners(self.classes_, scores)
+        values = self._values_at(X)
+        two = len(self.classes_) == 2
+        return winners(self.classes_, values[:, 0] if two else self._class_scores(values))
+
+    def _values_at(self, X: Any) -> Matrix:
+        """Return the decision values of a user's rows, a column for each problem."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        with self._computing() as threads:
+            return self._decision(self._rows(X, threads))
 
     def _decision(self, rows: Rows) -> Matrix:
         """Return the decision values of rows, a column for each problem."""
+        return self._expansion().values(rows)
+
+    def _expansion(self) -> Expansion:
+        """Return the functions of all problems."""
         coef = np.ascontiguousarray(self.dual_coef_.T)
-        vectors = dense(self.support_vectors_)
-        return Expansion(self._kernel(self.gamma_), vectors, coef, self.intercept_).values(rows)
+        vectors, kernel = dense(self.support_vectors_), self._kernel(self.gamma_)
+        counts = getattr(self, "n_support_", None)
+        if counts is None:
+            return Expansion(kernel, vectors, coef, self.intercept_)
+        # The vectors of a class have coefficients in its own pairs only.
+        ends, table = np.cumsum(counts), one_vs_one(len(counts))
+        groups = [
+            (slice(end - count, end), np.flatnonzero(signs))
+            for end, count, signs in zip(ends, counts, table, strict=True)
+        ]
+        return Expansion(kernel, vectors, coef, self.intercept_, groups=groups)
+
+    def _in_pairs(self) -> bool:
+        """Return whether the machine is one of pairs of classes."""
+        return getattr(self, "multi_class_", "ovr") == "ovo"
+
+    def _class_scores(self, values: Matrix) -> Matrix:
+        """Return the scores of the classes from the values of all problems."""
+        return class_scores(values, len(self.classes_)) if self._in_pairs() else values
 
     # The first and the last steps of `fit`.
 
@@ -127,7 +165,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         support: IndexArray | None = getattr(self, "support_", None)
         if not getattr(self, "warm_start", False) or support is None:
             return None
-        if not np.array_equal(self.classes_, classes):
+        if not np.array_equal(self.classes_, classes) or self.intercept_.ndim > 1:
             return None
         order = np.argsort(problem.number)
         place = np.searchsorted(problem.number, support, sorter=order)
@@ -141,11 +179,16 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         """Set the attributes of the decision function."""
         self.support_: IndexArray | None = None
+        self._drop("n_support_")
         vectors, coef = fitted.vectors, fitted.coef
         if fitted.index is not None:
-            # In the order of the user's rows; the vectors of cells, cell after cell.
-            number = problem.number[fitted.index]
+            # In the order of the user's rows; the vectors of cells, cell after cell, and those of
+            # pairs of classes, class after class.
+            number, code = problem.number[fitted.index], problem.code[fitted.index]
             order = np.argsort(number) if fitted.intercept.ndim == 1 else np.arange(len(number))
+            if fitted.of_pairs:
+                order = np.lexsort((number, code))
+                self.n_support_ = np.bincount(code, minlength=len(problem.table))
             self.support_, vectors, coef = number[order], vectors[order], coef[order]
         self.support_vectors_ = as_stored(vectors, problem.rows)
         self.dual_coef_ = np.ascontiguousarray(coef.T)

@@ -153,10 +153,10 @@ class CellsFit:
         self.options = options
         self.sizes = [len(index) for index in members.train]
         self.budgets = self._budgets()
-        # What float32 does to the objectives depends on C, of which there may be several.
-        self.dtype: Any = np.float64
-        if options.Cs is None:
-            self.dtype = Precision.of(problem, largest_norm2(problem), options.tol).dtype
+        eta = largest_norm2(problem)
+        self.precisions = [Precision.in_type(np.float64, problem, eta)]
+        if problem.kernel.constant_diagonal is not None and options.tol > 0:
+            self.precisions.insert(0, Precision.in_type(np.float32, problem, eta))
         # Largest first: the last of them shall not be waited for by all other threads. Smallest
         # first where time is limited: more rows get a machine in the same time.
         sign = -1 if options.deadline.max_time is None else 1
@@ -195,8 +195,10 @@ class CellsFit:
             return self.constant(cell)
         # The only cell is no cell: it gets what would be there without.
         if len(self.sizes) > 1 and len(index) <= options.matrix_rows and self._beside(cell):
-            exact = exact_machine(problem, index, options.tol, self.dtype, options.deadline)
-            if exact is None or limit is None or len(exact.vectors) <= limit:
+            if options.deadline.passed:
+                return None
+            exact = exact_machine(problem, index, options.tol, self.precisions)
+            if limit is None or len(exact.vectors) <= limit:
                 return exact
         inner = replace(options, max_vectors=limit, earlier=None, report=None)
         if len(self.sizes) > 1:
@@ -206,7 +208,7 @@ class CellsFit:
 
     def _beside(self, cell: int) -> int:
         """Return how many cells of this size have room for their matrices at a time."""
-        each = _MATRICES * np.dtype(self.dtype).itemsize * self.sizes[cell] ** 2
+        each = _MATRICES * 8 * self.sizes[cell] ** 2
         return int(_MATRICES_SHARE * self.options.memory / each)
 
     def constant(self, cell: int) -> Fitted:

@@ -1,7 +1,7 @@
 """The machine of one cell: exact on its kernel matrix, a constant where there is one class.
 
 A cell has hundreds of rows. Its kernel matrix costs next to nothing, all classes share it, and the
-dual of each (``qp.margin_dual``) is solved on it directly. In a problem for which all rows of the
+duals of all of them are solved on it in one compiled call (``qp.margin_dual``). In a problem for which all rows of the
 cell are on one side, the answer is a constant, the best bias:
 
     min over b of ½b² + C S (1 − b)²,     S = Σ s,     b = 2CS / (1 + 2CS),
@@ -12,32 +12,32 @@ than the bias; a wide one could, with a machine that tells nothing apart.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix
-from widemargin.balls.ball import largest_norm2
+from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.expansion import Fitted
-from widemargin.loop import Deadline, Ended, Stop, bounds, relative_gap
+from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.problem import Problem
-from widemargin.qp.margin_dual import solve_margin_dual
+from widemargin.qp.margin_dual import solve_all
+from widemargin.threads import scratch
+
+# Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
+_SHARE_OF_GAP = 0.5
 
 _SOLVED = Stop(Ended.SOLVED, "solved")
 _UNSOLVED = Stop(Ended.PRECISION, "no more digits in the quadratic program")
 
 
 def exact_machine(
-    problem: Problem,
-    index: IndexArray,
-    tol: float,
-    dtype: DTypeLike,
-    deadline: Deadline,
-) -> Fitted | None:
-    """Return the exact machines of a cell, or None if there was no time for all of them.
+    problem: Problem, index: IndexArray, tol: float, precisions: Sequence[Precision]
+) -> Fitted:
+    """Return the exact machines of a cell.
 
     Parameters
     ----------
@@ -47,55 +47,56 @@ def exact_machine(
         Rows of the cell.
     tol : float
         Relative gap.
-    dtype : dtype
-        Precision of the kernel values.
-    deadline : Deadline
-        Looked at between the problems.
+    precisions : sequence of Precision
+        Of the kernel values; the next one is tried where one hides too much.
     """
     X = problem.rows.take(index)
-    signs = problem.signs(index)
-    K = problem.kernel.checked_block(X, X, np.empty((len(index), len(index)), dtype=dtype))
+    m, signs = len(index), problem.signs(index)
     mixed = _mixed(signs)
+    weight = np.ascontiguousarray(problem.weight[index])
+    some = np.ascontiguousarray(signs[:, mixed])
+    for precision in precisions:
+        K = problem.kernel.checked_block(X, X, scratch((m, m), precision.dtype, "of a cell"))
+        beta, proved = np.zeros((m, some.shape[1])), np.zeros((some.shape[1], 4))
+        solve_all(K, some, weight, problem.C[mixed], _SHARE_OF_GAP * tol, beta, proved)
+        gaps = [relative_gap(high, low) for high, low, _, _ in proved]
+        worst = float(np.max(gaps + precision.rounding * proved[:, 2], initial=0.0))
+        if worst <= tol:
+            break
     one_sided = constant_machine(problem.columns(np.flatnonzero(~mixed)), index, X, K)
-    beta = np.zeros(signs.shape)
-    primal, dual = one_sided.certificate.primal, one_sided.certificate.dual
-    intercept = np.zeros(problem.n_problems)
+    coef = np.zeros(signs.shape)
+    coef[:, mixed] = beta
+    intercept = coef.sum(axis=0)
     intercept[~mixed] = one_sided.intercept
-    worst = 0.0
-    for p in np.flatnonzero(mixed):
-        if deadline.passed:
-            return None
-        sign = np.ascontiguousarray(signs[:, p])
-        solved = solve_margin_dual(K, sign, problem.ridge(int(p), index), gap=tol)
-        beta[:, p] = sign * solved.alpha
-        intercept[p] = beta[:, p].sum()
-        upper, lower = solved.objectives()
-        primal, dual = primal + upper, dual + lower
-        worst = max(worst, relative_gap(upper, lower))
+    primal, dual = proved[:, :2].sum(axis=0)
+    primal, dual = primal + one_sided.certificate.primal, dual + one_sided.certificate.dual
     used = np.flatnonzero(beta.any(axis=1))
     certificate = bounds(primal, dual, gap=worst, n_vectors=len(used), n_kernel=K.size)
     stop = _SOLVED if worst <= 2.0 * tol else _UNSOLVED
-    return Fitted(X[used], index[used], beta[used], intercept, certificate, stop)
+    return Fitted(X[used], index[used], coef[used], intercept, certificate, stop)
 
 
 def constant_machine(
     problem: Problem, index: IndexArray, X: NDArray[Any], K: NDArray[Any] | None = None
 ) -> Fitted:
     """Return the best constants of a cell; X tells how vectors look, and K what they could do."""
-    signs, weight, C = problem.signs(index), problem.weight[index], problem.C
-    total = float(weight.sum())
+    signs, C = problem.signs(index), problem.C
+    weight = problem.weight[index][:, None] * (signs != 0)
+    # Of the rows that take part in each problem.
+    total = weight.sum(axis=0)
     # ±Σ s where all rows are on one side, and between for cells that the fit did not get to.
-    lean = weight @ signs
+    lean = (weight * signs).sum(axis=0)
     intercept = 2.0 * C * lean / (1.0 + 2.0 * C * total)
     slack = np.maximum(0.0, 1.0 - signs * intercept)
-    primal = 0.5 * float((intercept**2).sum()) + float((C * (weight @ slack**2)).sum())
-    one_sided = ~_mixed(signs)
+    primal = 0.5 * float((intercept**2).sum()) + float((C * (weight * slack**2).sum(axis=0)).sum())
+    one_sided = ~_mixed(signs) & (total > 0)
     dual = 0.0
     if one_sided.any():
+        weight, total = weight[:, one_sided], total[one_sided]
         # sᵀKs + S²; η is the largest k(x, x) + 1 + ridge, and no k(x, x') is larger than k(x, x).
         square = total * total
         square *= 1.0 if K is not None else largest_norm2(problem.subset(index))
-        square += 0.0 if K is None else float(weight @ (K @ weight))
+        square += 0.0 if K is None else (weight * (K @ weight)).sum(axis=0)
         dual = float((0.5 * total * total / (square + 0.5 * total / C[one_sided])).sum())
     n_kernel = 0 if K is None else K.size
     certificate = bounds(primal, dual, gap=0.0, n_kernel=n_kernel)
@@ -143,5 +144,5 @@ def large_machine(problem: Problem, index: IndexArray, fit: Callable[[Problem], 
 
 def _mixed(signs: Matrix) -> NDArray[np.bool_]:
     """Return which problems have rows on both sides."""
-    mixed: NDArray[np.bool_] = np.abs(signs.sum(axis=0)) < len(signs)
+    mixed: NDArray[np.bool_] = (signs > 0).any(axis=0) & (signs < 0).any(axis=0)
     return mixed

@@ -63,11 +63,19 @@ def fit_uncut(problem: Problem, options: UncutOptions) -> Fitted:
 
 def exact_is_cheap(problem: Problem, options: UncutOptions) -> bool:
     """Return whether the exact machine is the one to take."""
-    n, limit, sizes = problem.n, options.max_vectors, options.exact_sizes
-    fits = n <= sizes.most and 8 * n * n <= options.memory
-    if not fits or (limit is not None and limit < n):
+    limit, sizes = options.max_vectors, options.exact_sizes
+    if limit is not None and limit < problem.n:
         return False
-    return n <= sizes.always or support_work(problem, sizes.probe) <= sizes.work
+    largest = max(range(problem.n_problems), key=lambda p: len(problem.members(p)))
+    n = len(problem.members(largest))
+    if n > sizes.most or 8 * n * n > options.memory:
+        return False
+    if n <= sizes.always:
+        return True
+    if not problem.partial:
+        return support_work(problem, sizes.probe) <= sizes.work
+    # The largest pair speaks for all.
+    return problem.n_problems * support_work(problem.alone(largest), sizes.probe) <= sizes.work
 
 
 def support_work(problem: Problem, probe: int = _PROBE) -> float:

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import Vector
+from widemargin.arrays import Matrix, Vector
 from widemargin.loop import Deadline, relative_gap
 from widemargin.threads import Compiled, lapack_address
 
@@ -40,6 +40,8 @@ small = Compiled("widemargin.qp.small_loops")
 
 # Multiplications of the Newton steps of one call: about a quarter of a second.
 _WORK = 2e10
+# KKT residual that is rounding.
+_NO_KKT = 1e-10
 
 
 @cache
@@ -204,10 +206,44 @@ def next_round(
         work,
         fresh,
     )
-    if ended == small.NOT_POSITIVE:
+    _check_positive(ended == small.NOT_POSITIVE)
+    return after, ended != small.UNFINISHED
+
+
+def solve_all(
+    K: NDArray[Any],
+    signs: Matrix,
+    weight: Vector,
+    C: Vector,
+    gap: float,
+    beta: Matrix,
+    proved: Matrix,
+) -> None:
+    """Solve several problems on one matrix, in one compiled call.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix, C-contiguous.
+    signs : ndarray of shape (n, n_problems)
+        Labels ±1, and 0 for rows that take no part.
+    weight, C : ndarray of shape (n,) and (n_problems,)
+        Of rows, and of problems.
+    gap : float
+        Relative gap.
+    beta : ndarray of shape (n, n_problems)
+        Where y α is written; zero where all rows of a problem are on one side.
+    proved : ndarray of shape (n_problems, 4)
+        Where primal, dual, ‖α‖ and how it ended are written.
+    """
+    small.solve_all(lapack_addresses(), K, signs, weight, C, gap, _NO_KKT, beta, proved)
+    _check_positive(bool((proved[:, 3] == small.NOT_POSITIVE).any()))
+
+
+def _check_positive(failed: bool) -> None:
+    if failed:
         raise ValueError(
             "The dual has no unique solution: the kernel is not positive semidefinite, and the "
             "ridge 1 / (2 C) is too small to make up for it. Use another kernel, or a smaller C "
             "or smaller weights."
         )
-    return after, ended != small.UNFINISHED

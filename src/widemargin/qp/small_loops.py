@@ -393,3 +393,109 @@ def solve(
     if ascending and _ascent(K, sign, ridge, alpha, residual, gap, tol):
         return SOLVED
     return _newton(addresses, K, sign, ridge, alpha, residual, gap, tol, work)
+
+
+@njit(nogil=True, cache=True)
+def solve_all(
+    addresses: Any,
+    K: Any,
+    signs: Any,
+    weight: Any,
+    C: Any,
+    gap: float,
+    tol: float,
+    beta: Any,
+    proved: Any,
+) -> None:
+    """Solve several problems on one matrix.
+
+    Parameters
+    ----------
+    addresses : ndarray of uint64 of shape (4,)
+        As in `solve`.
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    signs : ndarray of shape (n, n_problems)
+        Labels ±1, and 0 for rows that take no part.
+    weight, C : ndarray of shape (n,) and (n_problems,)
+        Of rows, and of problems.
+    gap, tol : float
+        As in `solve`.
+    beta : ndarray of shape (n, n_problems)
+        Where y α is written; zero where all rows of a problem are on one side.
+    proved : ndarray of shape (n_problems, 4)
+        Where primal, dual, ‖α‖ and how it ended are written.
+    """
+    n = len(weight)
+    for p in range(len(C)):
+        index = np.flatnonzero(signs[:, p])
+        sign = signs[index, p].copy()
+        proved[p, :] = 0.0
+        if abs(sign.sum()) == len(sign):
+            continue
+        ridge = 1.0 / (2.0 * C[p] * weight[index])
+        part = K if len(index) == n else gather(K, index)
+        alpha = np.zeros(len(index))
+        residual = np.ones(len(index))
+        ended = solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, True)
+        primal, dual = _objectives(alpha, residual, ridge)
+        beta[index, p] = sign * alpha
+        proved[p, 0] = primal
+        proved[p, 1] = dual
+        proved[p, 2] = np.sqrt((alpha * alpha).sum())
+        proved[p, 3] = ended
+
+
+@njit(nogil=True, cache=True)
+def solve_path(
+    addresses: Any,
+    K: Any,
+    train: Any,
+    held: Any,
+    signs: Any,
+    weight: Any,
+    Cs: Any,
+    gap: float,
+    values: Any,
+) -> None:
+    """Solve one problem for every C on some rows of a matrix, and say what it is at others.
+
+    Parameters
+    ----------
+    addresses : ndarray of uint64 of shape (4,)
+        As in `solve`.
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    train, held : ndarray of int
+        Rows to learn from, of both signs, and rows whose values are wanted.
+    signs, weight : ndarray of shape (n,)
+        Labels and weights of all rows.
+    Cs : ndarray of shape (n_Cs,)
+        Ascending: each starts from the solution of the one before.
+    gap : float
+        As in `solve`.
+    values : ndarray of shape (n_held, n_Cs)
+        Where the decision values are written.
+    """
+    part = gather(K, train)
+    sign = signs[train]
+    own = weight[train]
+    alpha = np.zeros(len(train))
+    residual = np.ones(len(train))
+    ridge = 1.0 / (2.0 * Cs[0] * own)
+    for c in range(len(Cs)):
+        if c:
+            after = 1.0 / (2.0 * Cs[c] * own)
+            residual += (ridge - after) * alpha
+            ridge = after
+        solve(addresses, part, sign, ridge, alpha, residual, gap, 0.0, np.inf, c == 0)
+        support = np.flatnonzero(alpha)
+        columns = train[support]
+        coef = (sign * alpha)[support].astype(K.dtype)
+        total = (sign * alpha).sum()
+        for i in range(len(held)):
+            row = K[held[i]]
+            value = row[0] * 0.0
+            for j in range(len(columns)):
+                value += coef[j] * row[columns[j]]
+            values[i, c] = value + total

@@ -23,7 +23,7 @@ from widemargin.cells import CellMachines, CellOptions, Partition, fit_cells
 from widemargin.cells.uncut import exact_is_cheap
 from widemargin.expansion import Expansion
 from widemargin.loop import Deadline
-from widemargin.problem import Problem, winners
+from widemargin.problem import Problem, class_scores, winners
 from widemargin.span import fit_span
 
 # A cell must hold a small part of the rows to learn from.
@@ -85,6 +85,8 @@ class ChoiceOptions(CellOptions):
         Whether the user has said which vectors: then there is no exact machine.
     blend : float
         How far from an edge two cells are averaged.
+    in_span : Problem or None
+        The problems of a span, where they are others than those of the exact machine and of cells.
     trial : TrialSizes
         Sizes of trials.
     """
@@ -94,6 +96,7 @@ class ChoiceOptions(CellOptions):
     cuttable: bool = True
     in_a_span: bool = False
     blend: float = 0.2
+    in_span: Problem | None = None
     trial: TrialSizes = field(default_factory=TrialSizes)
 
 
@@ -139,12 +142,15 @@ class Trial:
     ----------
     learn, judge : Problem
         The two parts of a sample.
+    in_span : Problem
+        The first of them, as a span is to solve it.
     options : ChoiceOptions
         How machines are fitted; their deadline is when it must have been decided.
     """
 
     learn: Problem
     judge: Problem
+    in_span: Problem
     options: ChoiceOptions
 
     @classmethod
@@ -167,6 +173,7 @@ class Trial:
         trial = cls(
             problem.subset(np.arange(learn)),
             problem.subset(np.arange(learn, size)),
+            (options.in_span or problem).subset(np.arange(learn)),
             replace(
                 options,
                 tol=_TRIAL_TOL,
@@ -185,15 +192,16 @@ class Trial:
 
     def accuracy(self, scores: Matrix) -> float:
         """Return the share of the weight of the rows that are answered right."""
-        answer = winners(
-            np.arange(len(self.judge.table)), scores[:, 0] if scores.shape[1] == 1 else scores
-        )
+        n_classes = len(self.judge.table)
+        if scores.shape[1] != n_classes and n_classes > 2:
+            scores = class_scores(scores, n_classes)
+        answer = winners(np.arange(n_classes), scores[:, 0] if scores.shape[1] == 1 else scores)
         weight = self.judge.weight
         return float(weight[answer == self.judge.code].sum() / weight.sum())
 
     def of_span(self, n_vectors: int) -> float | None:
         """Return the accuracy of a span; None if there was too little time."""
-        fitted = fit_span(self.learn, replace(self.options, max_vectors=n_vectors))
+        fitted = fit_span(self.in_span, replace(self.options, max_vectors=n_vectors))
         if self._cut_short():
             return None
         kernel = self.judge.kernel

@@ -21,10 +21,14 @@ from widemargin.cells import (
 )
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Resources
-from widemargin.problem import Problem
-from widemargin.rows import Rows
+from widemargin.problem import Problem, one_vs_one
+from widemargin.rows import Rows, parse_memory
 from widemargin.span import as_strategy, fit_span
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine
+
+
+# Share of the memory budget that the coefficients of all pairs of classes may take.
+_PAIRS_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +70,7 @@ class MarginClassifier(KernelClassifier):
     """Kernel SVM for data of any size: all rows, inside the span of a few vectors.
 
     It minimises ½‖w‖² + ½b² + C Σ s ξ² (the squared hinge loss, with the bias regularised), one
-    problem for two classes and one-vs-rest for more. On few rows the answer is the exact machine.
+    problem for two classes and several for more (`multi_class`). On few rows the answer is the exact machine.
     On many, w is sought in the span of a number of vectors (landmarks, as they are called in
     Nyström's method), with every row in the loss; cost and memory are then linear in the rows, and
     `certificate_` says how good the answer is, in the span and against every larger one.
@@ -89,9 +93,9 @@ class MarginClassifier(KernelClassifier):
         Passed to a callable kernel.
     engine : {"auto", "exact", "span", "cells"}, default="auto"
         The exact machine; the span fit; a machine for each cell of a
-        partition; or, for "auto", the first for up to 5,000 different rows (10,000 if few of them
-        will be support vectors) and one of the others beyond, whichever does better on held-out
-        rows of a sample. `engine_` tells which one it was.
+        partition; or, for "auto", the first for up to 5,000 different rows of a problem (10,000 if
+        few of them will be support vectors; a pair of classes counts its own rows) and one of the
+        others beyond, whichever does better on held-out rows of a sample. `engine_` tells which one it was.
     cells : int, array of shape (n_cells, n_features), `CellParameters` or "auto", default="auto"
         With ``engine="cells"``: about how many rows a cell has, or the centres of the cells (with
         a kernel width and a C for each, if one likes); a row belongs to the nearest centre. "auto"
@@ -102,6 +106,16 @@ class MarginClassifier(KernelClassifier):
         Where rows are nearly as near to another cell, both cells' decision values are averaged: as
         long as the distance from the second centre exceeds that from the first by less than this
         share of it.
+    multi_class : {"auto", "ovr", "ovo"}, default="auto"
+        With more than two classes: a machine for each class against the rest, or one for each pair
+        of classes. "auto" takes pairs for the exact machine and in cells, which are cheaper there
+        (each has the rows of two classes) and more accurate on most data; in a span, where all
+        machines share the vectors, with a budget of vectors, and where the coefficients of all
+        pairs would need more than a quarter of `memory`, it takes one against the rest.
+        `multi_class_` tells.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Columns of `decision_function` for more than two classes: one a class, or one a pair of
+        classes. The predicted class is the same.
     vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
         Where the vectors of the span come from: rows that the machine feels (random ones first,
         then rows inside its margin), random rows, centres of k-means, rows by their distance from
@@ -143,10 +157,15 @@ class MarginClassifier(KernelClassifier):
         Training rows that are vectors of the machine; None if vectors are not rows.
     support_vectors_ : ndarray or CSR array of shape (n_vectors, n_features)
         The vectors; row numbers if the kernel is precomputed.
-    dual_coef_ : ndarray of shape (1 or n_classes, n_vectors)
-        Coefficient of each vector in each problem.
-    intercept_ : ndarray of shape (1 or n_classes,)
-        Bias of each problem; of shape (n_cells, 1 or n_classes) in cells.
+    multi_class_ : {"ovr", "ovo"}
+        Whether problems are classes against the rest (or two classes), or pairs of classes.
+    n_support_ : ndarray of int of shape (n_classes,)
+        Vectors of each class, which follow each other; for exact machines of pairs only.
+    dual_coef_ : ndarray of shape (n_problems, n_vectors)
+        Coefficient of each vector in each problem: one for two classes, else one for each class or
+        for each pair of classes, in the order of ``SVC``.
+    intercept_ : ndarray of shape (n_problems,)
+        Bias of each problem; of shape (n_cells, n_problems) in cells.
     cell_centers_ : ndarray of shape (n_cells, n_features)
         Centres of the cells, in cells only.
     cell_offsets_ : ndarray of int of shape (n_cells + 1,)
@@ -199,6 +218,8 @@ class MarginClassifier(KernelClassifier):
     cells: Any = keyword("auto", check_cells)
     overlap: float = keyword(0.3, check.not_negative)
     blend: float = keyword(0.2, check.not_negative)
+    multi_class: str = keyword("auto", check.choice("auto", "ovr", "ovo"))
+    decision_function_shape: str = keyword("ovr", check.choice("ovr", "ovo"))
     vectors: Any = keyword("core", check.landmarks)
     tol: float = keyword(1e-3, check.not_negative)
     max_iter: int = keyword(10_000, check.count)
@@ -210,17 +231,33 @@ class MarginClassifier(KernelClassifier):
         check_cuttable(self.engine, self.kernel)
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
-        options = replace(self._options(resources), earlier=earlier)
+        n_classes = len(problem.table)
+        in_pairs = problem.with_signs(one_vs_one(n_classes)) if n_classes > 2 else problem
+        in_span = in_pairs if self.multi_class == "ovo" else problem
+        elsewhere = in_pairs if self._pairs(problem) else problem
+        options = replace(self._options(resources), in_span=in_span)
         decision = Decision(self.engine, options.cells)
         if self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
-            decision = choose_engine(problem, options)
-        fitted = self._fitted(decision, problem, options)
+            decision = choose_engine(elsewhere, options)
+        stated = in_span if decision.engine == "span" else elsewhere
+        if earlier is not None and earlier.coef.shape[1] == stated.n_problems:
+            options = replace(options, earlier=earlier)
+        fitted = self._fitted(decision, stated, options)
         self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
         self.engine_ = decision.engine
+        self.multi_class_ = "ovo" if stated.partial else "ovr"
         if not decision.reason:
             return fitted
         stopped = f"{fitted.certificate.stopped} (engine: {decision.reason})"
         return replace(fitted, certificate=replace(fitted.certificate, stopped=stopped))
+
+    def _pairs(self, problem: Problem) -> bool:
+        """Return whether the exact machine and cells are to be those of pairs of classes."""
+        if self.multi_class != "auto" or not isinstance(self.max_vectors, str):
+            return self.multi_class == "ovo"
+        n_classes = len(problem.table)
+        coefficients = 8 * problem.n * n_classes * (n_classes - 1) // 2
+        return coefficients <= _PAIRS_SHARE * parse_memory(self.memory)
 
     def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""
