@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -84,6 +85,24 @@ def _allowed_to_limit() -> Iterator[None]:
         forget(force=True)
 
 
+class _Libraries:
+    """The BLAS and OpenMP libraries of this process: a search that takes milliseconds."""
+
+    def __init__(self) -> None:
+        self._known: ThreadpoolController | None = None
+        self._modules = 0
+
+    def now(self) -> ThreadpoolController:
+        """Return them; they are looked for again where modules have been imported since."""
+        if self._known is None or len(sys.modules) != self._modules:
+            self._modules = len(sys.modules)
+            self._known = ThreadpoolController()
+        return self._known
+
+
+_libraries = _Libraries()
+
+
 def _threads_of(libraries: ThreadpoolController) -> int:
     return max([pool["num_threads"] for pool in libraries.info()], default=1)
 
@@ -98,7 +117,7 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         if _one_thread.set:
             return _one_thread.threads_before
-        return _threads_of(ThreadpoolController())
+        return _threads_of(_libraries.now())
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
         raise TypeError(f"n_jobs={n_jobs!r} must be a whole number or None.")
     if n_jobs == 0:
@@ -109,7 +128,7 @@ def n_threads(n_jobs: int | None) -> int:
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Let BLAS use one thread, so that our own threads decide."""
-    libraries = ThreadpoolController()
+    libraries = _libraries.now()
     threads_before = _threads_of(libraries)
     # OpenMP has a limit for each thread that asks, and a BLAS that is built on it follows that.
     with libraries.select(user_api="openmp").limit(limits=1):

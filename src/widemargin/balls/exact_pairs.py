@@ -1,9 +1,9 @@
 """The exact machines of all pairs of classes.
 
-A pair is a problem on the rows of two classes, and a call of the small machine (``qp.margin_dual``)
-on their kernel values. Those inside a class are made once and serve all of its pairs, as far as
-memory lasts; so all pairs together need each kernel value once. Threads work on pairs beside each
-other.
+A pair is a problem on the rows of two classes. Where few of them support its machine, these are
+found in a growing set (``growing_set``). Where many do, it is a call of the small machine
+(``qp.margin_dual``) on all of its kernel values; those inside a class are made once and serve all of
+its pairs, as far as memory lasts. Threads work on pairs beside each other.
 
 Values are float32 where that is enough for the gap, which only the solution tells: where its
 coefficients are large, the pair is solved again in float64, from there.
@@ -11,7 +11,9 @@ coefficients are large, the pair is solved again in float64, from there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,10 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Vector
 from widemargin.balls.ball import Precision, certificate_of, largest_norm2
+from widemargin.balls.growing_set import GapOf, GrowingSet
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted, MachineOptions
-from widemargin.loop import Ended, Limits, Stop, relative_gap, run
+from widemargin.loop import Ended, Limits, Stop, run
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import MarginDual, loops, next_round
 from widemargin.threads import ordered_map, scratch
@@ -36,6 +39,8 @@ _PAIRS_SHARE = 0.6
 _MATRICES = 2
 # Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
 _SHARE_OF_GAP = 0.5
+# Problems with fewer rows are solved sooner than a thread has started.
+_WORTH_A_THREAD = 400
 # KKT residual that is rounding.
 _KKT = 1e-10
 
@@ -88,7 +93,7 @@ def fit_exact_pairs(problem: Problem, options: MachineOptions) -> Fitted:
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
     result = run(solver, limits, options.report)
     machines = result.state
-    index = np.unique(np.concatenate([machine.index for machine in machines]))
+    index = _used(machines, problem.n)
     coef = np.zeros((len(index), problem.n_problems))
     for p, machine in enumerate(machines):
         coef[np.searchsorted(index, machine.index), p] = machine.coef
@@ -101,6 +106,14 @@ def fit_exact_pairs(problem: Problem, options: MachineOptions) -> Fitted:
         result.stop,
         of_pairs=True,
     )
+
+
+def _used(machines: Sequence[PairMachine], n: int) -> IndexArray:
+    """Return the rows that support any of the machines."""
+    used = np.zeros(n, dtype=bool)
+    for machine in machines:
+        used[machine.index] = True
+    return np.flatnonzero(used)
 
 
 class ExactPairs:
@@ -126,25 +139,13 @@ class ExactPairs:
         ends = np.cumsum(np.bincount(problem.code, minlength=n_classes))
         self.rows_of = np.split(order, ends[:-1])
         self.inside: list[NDArray[Any] | None] = [None] * n_classes
+        self.made = [Lock() for _ in range(n_classes)]
+        sizes = np.array([float(len(rows)) ** 2 for rows in self.rows_of])
+        room = _CLASSES_SHARE * options.memory / np.dtype(self.precisions[0].dtype).itemsize
+        self.kept = np.cumsum(sizes) <= room
 
     def start(self) -> tuple[PairMachine, ...]:
-        """Compute the kernel values inside the classes, as far as memory lasts."""
-        dtype = self.precisions[0].dtype
-        room = _CLASSES_SHARE * self.options.memory
-        kept = []
-        for number, rows in enumerate(self.rows_of):
-            room -= np.dtype(dtype).itemsize * len(rows) ** 2
-            if room >= 0:
-                kept.append(number)
-
-        def values(number: int) -> NDArray[Any]:
-            rows = self.rows_of[number]
-            return self._values(rows, rows, np.empty((len(rows), len(rows)), dtype=dtype))
-
-        for number, found in zip(
-            kept, ordered_map(values, kept, self._beside(max(map(len, self.rows_of)))), strict=True
-        ):
-            self.inside[number] = found
+        """Begin with no pair."""
         return ()
 
     def step(self, state: tuple[PairMachine, ...]) -> tuple[PairMachine, ...]:
@@ -163,11 +164,10 @@ class ExactPairs:
 
     def certificate(self, state: tuple[PairMachine, ...]) -> Certificate:
         """Return the sums over the pairs; those that are missing count as nothing proved."""
-        inside = sum(values.size for values in self.inside if values is not None)
-        known = {"n_passes": 1, "n_kernel": inside + sum(each.n_kernel for each in state)}
+        known = {"n_passes": 1, "n_kernel": sum(each.n_kernel for each in state)}
         if not state:
             return Certificate(float("inf"), 0.0, gap=1.0, n_vectors=0, **known)
-        used = np.unique(np.concatenate([each.index for each in state]))
+        used = _used(state, self.problem.n)
         found = certificate_of(
             [(each.primal, each.dual) for each in state],
             [each.gap for each in state],
@@ -203,6 +203,8 @@ class ExactPairs:
 
     def _beside(self, n_rows: int) -> int:
         """Return how many threads may hold matrices of so many rows at a time."""
+        if self.problem.n < _WORTH_A_THREAD:
+            return 1
         each = _MATRICES * 8 * n_rows**2
         room = int(_PAIRS_SHARE * self.options.memory / each)
         return max(1, min(self.options.threads, room))
@@ -214,23 +216,30 @@ class ExactPairs:
         sign = np.where(np.arange(len(index)) < len(self.rows_of[first]), 1.0, -1.0)
         ridge = problem.ridge(pair, index)
         alpha = self._earlier(pair, index, sign)
-        gap, n_kernel, solved = 1.0, 0, False
+        n_kernel = 0
         for precision in self.precisions:
-            K, made = self._matrix(first, second, precision.dtype)
-            point, n_kernel = MarginDual.at(K, sign, ridge, alpha), n_kernel + made
-            finished = False
-            while not (finished or deadline.passed):
-                point, finished = next_round(point, _SHARE_OF_GAP * tol, _KKT)
-            hidden = precision.rounding * float(np.linalg.norm(point.alpha))
-            gap, alpha = point.gap() + hidden, point.alpha
-            solved = gap <= tol
-            if solved or deadline.passed:
+            growing = GrowingSet(problem, index, sign, ridge, precision, tol)
+            found = growing.solved(alpha, deadline)
+            n_kernel += growing.n_kernel
+            if found.gap > tol and not deadline.passed:
+                K, made = self._matrix(first, second, precision.dtype)
+                point, finished = MarginDual.at(K, sign, ridge, found.alpha), False
+                while not (finished or deadline.passed):
+                    point, finished = next_round(point, _SHARE_OF_GAP * tol, _KKT)
+                n_kernel += made
+                found = GapOf.of(point.alpha, *point.objectives(), precision.rounding)
+            alpha = found.alpha
+            if found.gap <= tol or deadline.passed:
                 break
-        used = np.flatnonzero(point.alpha)
-        primal, dual = point.objectives()
-        gap = min(1.0, max(gap, relative_gap(primal, dual)))
+        used = np.flatnonzero(found.alpha)
         return PairMachine(
-            index[used], (sign * point.alpha)[used], primal, dual, gap, n_kernel, solved
+            index[used],
+            (sign * found.alpha)[used],
+            found.primal,
+            found.dual,
+            found.gap,
+            n_kernel,
+            found.gap <= tol,
         )
 
     def _earlier(self, pair: int, index: IndexArray, sign: Vector) -> Vector | None:
@@ -248,12 +257,17 @@ class ExactPairs:
         n, made = sum(sizes), sizes[0] * sizes[1]
         K = scratch((n, n), dtype, "of a pair")
         for number, where in ((first, slice(0, sizes[0])), (second, slice(sizes[0], n))):
-            inside = self.inside[number]
-            if inside is not None and inside.dtype == dtype:
-                K[where, where] = inside
+            rows = self.rows_of[number]
+            if self.kept[number] and dtype == self.precisions[0].dtype:
+                with self.made[number]:
+                    if self.inside[number] is None:
+                        own = np.empty((len(rows), len(rows)), dtype=dtype)
+                        self.inside[number] = self._values(rows, rows, own)
+                        made += own.size
+                K[where, where] = self.inside[number]
             else:
-                self._values(self.rows_of[number], self.rows_of[number], K[where, where])
-                made += len(self.rows_of[number]) ** 2
+                self._values(rows, rows, K[where, where])
+                made += len(rows) ** 2
         self._values(self.rows_of[second], self.rows_of[first], K[sizes[0] :, : sizes[0]])
         loops.mirror(K, sizes[0], n)
         return K, made

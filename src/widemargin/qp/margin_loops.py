@@ -98,9 +98,8 @@ def gather(K: Any, index: Any) -> Any:
 
 
 @njit(nogil=True, fastmath={"contract", "reassoc", "nsz"}, cache=True)
-def combine(K: Any, index: Any, coef: Any) -> Any:
-    """Return Σ coef_i K[index_i] over its square part, four rows at a time, summed in float64."""
-    n = K.shape[0]
+def mix(K: Any, index: Any, coef: Any, n: int) -> Any:
+    """Return Σ coef_i K[index_i, :n], four rows at a time, summed in float64."""
     total = np.zeros(n)
     m = len(index)
     whole = m - m % 4
@@ -114,6 +113,23 @@ def combine(K: Any, index: Any, coef: Any) -> Any:
         for j in range(n):
             total[j] += coef[i] * row[j]
     return total
+
+
+@njit(nogil=True, cache=True)
+def combine(K: Any, index: Any, coef: Any) -> Any:
+    """Return Σ coef_i K[index_i] over its square part."""
+    return mix(K, index, coef, K.shape[0])
+
+
+@njit(nogil=True, cache=True)
+def pick(K: Any, count: int, index: Any) -> Any:
+    """Return K[:count][:, index] without a copy of whole rows."""
+    values = np.empty((count, len(index)), dtype=K.dtype)
+    for i in range(count):
+        row = K[i]
+        for j in range(len(index)):
+            values[i, j] = row[index[j]]
+    return values
 
 
 @njit(nogil=True, cache=True)
