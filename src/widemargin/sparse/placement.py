@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
@@ -44,7 +45,7 @@ def fit_sparse(problem: Problem, options: SparseOptions) -> FittedSparse:
         asked = [found.stop for curve in curves for found in curve if found.stop.kind.by_user]
         curves.append(placement.curve(asked[0] if asked else None))
     last = [curve[-1] for curve in curves]
-    vectors, coef, intercept = _joined(problem, groups, last)
+    vectors, coef, intercept = _joined(last)
     certificate, stop = _summary(curves)
     return FittedSparse(
         vectors,
@@ -55,7 +56,7 @@ def fit_sparse(problem: Problem, options: SparseOptions) -> FittedSparse:
         stop,
         np.repeat(np.arange(len(groups)), [len(found.vectors) for found in last]),
         [np.concatenate([found.history for found in curve]) for curve in curves],
-        None if options.grow is None else _accuracy_curve(problem, groups, curves),
+        None if options.grow is None else _accuracy_curve(problem, curves),
     )
 
 
@@ -180,41 +181,27 @@ def _after(first: Found, found: Found) -> Found:
 # All problems together.
 
 
-def _joined(
-    problem: Problem, groups: list[list[int]], found: Sequence[Found]
-) -> tuple[Matrix, Matrix, Vector]:
+def _joined(found: Sequence[Found]) -> tuple[Matrix, Matrix, Vector]:
     """Return vectors, coefficients and biases of the machines of all problems."""
     vectors = np.concatenate([each.vectors for each in found])
-    coef = np.zeros((len(vectors), problem.n_problems))
-    intercept = np.zeros(problem.n_problems)
-    first = 0
-    for group, each in zip(groups, found, strict=True):
-        where = slice(first, first + len(each.vectors))
-        coef[where, group] = each.marginal.beta
-        intercept[group] = each.marginal.intercept
-        first = where.stop
-    return vectors, coef, intercept
+    coef = block_diag(*[each.marginal.beta for each in found])
+    return vectors, coef, np.concatenate([each.marginal.intercept for each in found])
 
 
-def _accuracy_curve(
-    problem: Problem, groups: list[list[int]], curves: list[list[Found]]
-) -> dict[str, NDArray[Any]]:
+def _accuracy_curve(problem: Problem, curves: list[list[Found]]) -> dict[str, NDArray[Any]]:
     """Return what each number of vectors is good for."""
     lines = []
     for s in range(max(len(curve) for curve in curves)):
         found = [curve[min(s, len(curve) - 1)] for curve in curves]
-        vectors, coef, intercept = _joined(problem, groups, found)
-        scores = Expansion(problem.kernel, vectors, coef, intercept).values(problem.rows)
+        machines = Expansion(problem.kernel, *_joined(found))
+        scores = machines.values(problem.rows)
         codes = np.arange(len(problem.table))
         answer = winners(codes, scores[:, 0] if scores.shape[1] == 1 else scores)
         right = float(problem.weight[answer == problem.code].sum() / problem.weight.sum())
-        lines.append((len(vectors), right, sum(each.certificate.primal for each in found)))
-    n_vectors, accuracy, W = zip(*lines, strict=True)
-    return {
-        "n_vectors": np.array(n_vectors),
-        "training_accuracy": np.array(accuracy),
-        "W": np.array(W),
-    }
+        W = sum(each.certificate.primal for each in found)
+        lines.append((len(machines.vectors), right, W))
+    columns = zip(("n_vectors", "training_accuracy", "W"), zip(*lines, strict=True), strict=True)
+    return {name: np.array(column) for name, column in columns}
 
 
 def _summary(curves: list[list[Found]]) -> tuple[Certificate, Stop]:

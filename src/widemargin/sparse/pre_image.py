@@ -40,10 +40,8 @@ from widemargin.rows import as_rows
 from widemargin.sparse.marginal import Marginal, NoSpan, VectorSpan
 from widemargin.sparse.vector_search import minimise
 
-# Steps shorter than this share of the kernel's width end the fixed-point iteration.
+# Steps shorter than this share of the kernel's width are none.
 _TOL = 1e-9
-# Halvings of a step that does not climb.
-_HALVINGS = 20
 # Relative change of ⟨r, φ(z)⟩² at which the search for a vector ends from each start.
 _ROUGH_TOL = 1e-3
 # And from the best end.
@@ -191,35 +189,27 @@ def _climbed(target: Combination, z: Vector, max_iter: int, tol: float) -> tuple
 
 def _fixed_points(target: Combination, starts: Matrix, max_iter: int) -> tuple[Matrix, int]:
     """Return where the fixed-point iteration goes to from each start, with the steps."""
-    Z, X = starts.copy(), target.vectors
+    Z, X, share = starts.copy(), target.vectors, np.ones(len(starts))
     width = 1.0 / np.sqrt(target.kernel.gamma)  # type: ignore[attr-defined]
     # No step leads farther than across all vectors, whatever the denominator is.
     reach = 2.0 * float(np.linalg.norm(X - X.mean(axis=0), axis=1).max())
-    terms = target.terms(Z)
-    moving, n_iter = np.arange(len(Z)), 0
+    terms, n_iter = target.terms(Z), 0
     for _ in range(max_iter):
-        value = terms[:, moving].sum(axis=0)
+        value = terms.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = (terms[:, moving].T @ X) / value[:, None] - Z[moving]
+            step = (terms.T @ X) / value[:, None] - Z
             size = np.linalg.norm(step, axis=1)
-            # Not a number where the denominator vanishes: such a start stays where it is.
-            go = (size > _TOL * width) & np.isfinite(size)
-        moving, value = moving[go], np.abs(value[go])
-        step = step[go] * np.minimum(1.0, reach / size[go])[:, None]
+            trial = Z + step * np.minimum(share, reach / size)[:, None]
+        # Not a number where the denominator vanishes: such a start stays where it is.
+        moving = np.flatnonzero(np.isfinite(trial).all(axis=1) & (share * size > _TOL * width))
         if not len(moving):
             break
         n_iter += len(moving)
-        waiting, length = np.arange(len(moving)), 1.0
-        for _ in range(_HALVINGS):
-            trial = Z[moving[waiting]] + length * step[waiting]
-            values = target.terms(trial)
-            climbs = np.abs(values.sum(axis=0)) > value[waiting]
-            taken = moving[waiting[climbs]]
-            Z[taken], terms[:, taken] = trial[climbs], values[:, climbs]
-            waiting, length = waiting[~climbs], 0.5 * length
-            if not len(waiting):
-                break
-        moving = np.delete(moving, waiting)
+        values = target.terms(trial[moving])
+        climbs = np.abs(values.sum(axis=0)) > np.abs(value[moving])
+        share[moving] = np.where(climbs, 1.0, 0.5 * share[moving])
+        Z[moving[climbs]] = trial[moving[climbs]]
+        terms[:, moving[climbs]] = values[:, climbs]
     return Z, n_iter
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.arrays import IndexArray, Vector
 from widemargin.base.parameters import check_choice
 from widemargin.expansion import Fitted
 from widemargin.kernels import make_kernel
 from widemargin.loop import Deadline, Resources
 from widemargin.problem import Problem
+from widemargin.span.landmarks import given_vectors
 from widemargin.sparse.marginal import MarginalFunction
 
 MakeFunction = Callable[[Problem, Deadline], MarginalFunction]
@@ -120,7 +120,7 @@ def moving_options(estimator: Any, resources: Resources, **more: Any) -> SparseO
     """Return the options of an estimator whose vectors move; `more` are those it decides on."""
     init = estimator.init
     if not isinstance(init, str):
-        init = _given_start(init, estimator.n_features_in_)
+        init = given_vectors("init", init, estimator.n_features_in_)
     return SparseOptions(
         **vars(resources),
         init=init,
@@ -130,22 +130,6 @@ def moving_options(estimator: Any, resources: Resources, **more: Any) -> SparseO
         tol=estimator.tol,
         **more,
     )
-
-
-def _given_start(init: Any, n_features: int) -> Matrix:
-    """Return the vectors that a user gives, or say what is wrong with them."""
-    try:
-        given = np.array(init, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"init={init!r} must be a table of numbers.") from error
-    if not np.isfinite(given).all():
-        raise ValueError("init holds values that are not finite; give other vectors.")
-    if given.ndim != 2 or given.shape[1] != n_features or not len(given):
-        raise ValueError(
-            f"init must be 'kmeans', 'random', 'reduced_set', or vectors of {n_features} features, "
-            f"but has shape {given.shape}."
-        )
-    return given
 
 
 def keep_sparse(estimator: Any, fitted: Fitted) -> None:

@@ -10,6 +10,7 @@ from widemargin.arrays import Matrix
 from widemargin.loop import Deadline
 from widemargin.problem import Problem, kernel_values
 from widemargin.qp import solve_hinge_dual
+from widemargin.rows import distinct_rows
 from widemargin.span import RandomVectors, as_strategy
 from widemargin.sparse.pre_image import Combination
 from widemargin.sparse.reduced_start import reduced_set
@@ -59,16 +60,10 @@ def sample_of(problem: Problem, size: int) -> Problem:
 
 
 def _distinct_rows(problem: Problem, count: int, rng: np.random.Generator) -> Matrix:
-    """Return random rows, no two of them equal."""
-    choice = RandomVectors().begin(problem.rows, problem.kernel, problem.weight, rng)
-    vectors = np.empty((0, problem.rows.shape[1]))
-    while len(vectors) < count and not choice.exhausted:
-        more = choice.draw(count - len(vectors), None).values
-        vectors = np.concatenate([vectors, more.astype(np.float64)])
-        # Different pairs of rows and labels are apart, so that rows may still be equal.
-        _, first = np.unique(vectors, axis=0, return_index=True)
-        vectors = vectors[np.sort(first)]
-    return vectors
+    """Return random rows, no two of them equal, whatever their labels."""
+    distinct = distinct_rows(problem.rows, np.zeros_like(problem.code), problem.weight)
+    choice = RandomVectors().begin(distinct.rows, problem.kernel, distinct.weight, rng)
+    return choice.draw(count, None).values.astype(np.float64)
 
 
 def _reduced_sets(
