@@ -21,11 +21,13 @@ SETS = {
     "kddcup99_10pct": 494_021,
     "mixture": 100_000,
 }
-GAMMA_FACTOR, C = 1.0, 10.0
+GAMMA_FACTOR = 1.0
+C = 10.0
 ENGINES = (AUTO, EXACT, SPAN, CELLS)
 # The exact machine of more rows takes longer than all the rest.
 MOST_EXACT_ROWS = 20_000
-QUICK_SETS, QUICK_ROWS = ("letter", "covtype_20000"), 2000
+QUICK_SETS = ("letter", "covtype_20000")
+QUICK_ROWS = 2000
 
 
 def engines_for(rows: int) -> list[str]:

@@ -25,13 +25,20 @@ PART = "edges"
 # γ times β, and C.
 SETS = {"covtype_100000": (8.0, 10.0), "ijcnn1": (4.0, 10.0)}
 SIZE = 300
-OVERLAPS, BLENDS = (0.0, 0.3, 1.0), (0.0, 0.1, 0.2, 0.5)
+OVERLAPS = (0.0, 0.3, 1.0)
+BLENDS = (0.0, 0.1, 0.2, 0.5)
 # The defaults of the classifier.
-OVERLAP, BLEND = 0.3, 0.2
-SEGMENTS, QUICK_ROWS = 1000, 3000
-# Parts of a segment in which an edge is looked for, halvings of a part, and how far from the edge
-# the decision function is asked, in segments: farther than float32 may misplace the edge.
-_PARTS, _HALVINGS, _STEP = 16, 26, 1e-6
+OVERLAP = 0.3
+BLEND = 0.2
+SEGMENTS = 1000
+QUICK_ROWS = 3000
+# Parts of a segment in which an edge is looked for.
+_PARTS = 16
+# Halvings of such a part.
+_HALVINGS = 26
+# How far from the edge the decision function is asked, in segments: farther than float32 may
+# misplace the edge.
+_STEP = 1e-6
 _AT_A_TIME = 4096
 
 

@@ -10,10 +10,13 @@ from benchmarks.harness.report import Table, number
 from benchmarks.harness.runner import Part
 
 PART = "growth"
-DATASET, ALL_ROWS = "covtype", 531_012
+DATASET = "covtype"
+ALL_ROWS = 531_012
 ROWS = (50_000, 100_000, 200_000, 400_000, ALL_ROWS)
 QUICK_ROWS = (1000, 2000, 4000)
-SIZE, GAMMA_FACTOR, C = 300, 100.0, 10.0
+SIZE = 300
+GAMMA_FACTOR = 100.0
+C = 10.0
 # Beyond so many rows a fit is not repeated.
 REPEATED_ROWS = 200_000
 

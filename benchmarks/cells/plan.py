@@ -11,11 +11,15 @@ from benchmarks.harness.runner import Part
 
 OURS = "widemargin.MarginClassifier"
 SEARCH = "widemargin.MarginClassifierCV"
-AUTO, EXACT, SPAN, CELLS = "auto", "exact", "span", "cells"
+AUTO = "auto"
+EXACT = "exact"
+SPAN = "span"
+CELLS = "cells"
 # What was asked is asked for this many threads.
 THREADS = 2
 # Enough for several cells, and with these vectors for the loops of the span in float32.
-WARMUP_ROWS, WARMUP_VECTORS = 5000, 1500
+WARMUP_ROWS = 5000
+WARMUP_VECTORS = 1500
 # Which precision the kernel values of a cell have depends on the rows and C: a warm-up in both.
 WARM_CELLS = ({"engine": CELLS}, {"engine": CELLS, "tol": 1e-8})
 WARM_SPAN = ({"engine": SPAN, "max_vectors": WARMUP_VECTORS},)

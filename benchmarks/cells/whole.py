@@ -26,9 +26,13 @@ from benchmarks.harness.runner import Part
 
 PART = "whole"
 DATASET = "covtype"
-GAMMA_FACTOR, C, MEMORY = 100.0, 10.0, "1GB"
-ONE, SEVEN = "one fit", "one fit, seven classes"
-SEARCHED, PER_CELL = "search", "search, a pair for each cell"
+GAMMA_FACTOR = 100.0
+C = 10.0
+MEMORY = "1GB"
+ONE = "one fit"
+SEVEN = "one fit, seven classes"
+SEARCHED = "search"
+PER_CELL = "search, a pair for each cell"
 GRID = {"gamma_factors": (30.0, 100.0, 300.0), "Cs": (1.0, 10.0, 100.0), "cv": 3}
 QUICK_ROWS = 3000
 

@@ -23,7 +23,8 @@ from benchmarks.maximin.methods import (
 
 PART = "clusters"
 DIMENSIONS = (10, 20)
-QUICK_DIMENSIONS, QUICK_CLASSES = (5,), 40
+QUICK_DIMENSIONS = (5,)
+QUICK_CLASSES = 40
 HARD = "MaxiMinDA, hard minimum"
 MACHINES = [
     METHODS["auto"],

@@ -24,7 +24,8 @@ from benchmarks.harness.datasets import (
 )
 
 SEED = 0
-DRAWINGS, TRAIN_DRAWINGS = 20, 15
+DRAWINGS = 20
+TRAIN_DRAWINGS = 15
 STANDARDISED = ", standardised"
 OMNIGLOT = "https://github.com/brendenlake/omniglot"
 FOLDER = {

@@ -29,7 +29,8 @@ NAMES = (
     "lpp-unlabelled",
     "pca",
 )
-ROWS, QUICK_ROWS = 250, 60
+ROWS = 250
+QUICK_ROWS = 60
 COLORS = (
     "#b30000",
     "#e34a33",

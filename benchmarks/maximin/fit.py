@@ -31,7 +31,8 @@ from benchmarks.maximin.data import in_one_scale, set_of
 TASK = "benchmarks.maximin.fit.measure"
 # Stands for the infinite sharpness, which JSON does not have.
 INFINITE = "inf"
-WARMUP_CLASSES, WARMUP_ROWS = 4, 100
+WARMUP_CLASSES = 4
+WARMUP_ROWS = 100
 
 
 @dataclass(frozen=True)

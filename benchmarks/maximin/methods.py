@@ -32,9 +32,13 @@ def hard(solver: str, rounding: str) -> dict[str, Any]:
 
 AUTO = "MaxiMinDA"
 LEDOIT = "MaxiMinDA, Ledoit–Wolf"
-REFINED, ROUNDED = "exact, refine", "exact, eigen"
-ONLINE_REFINED, ONLINE_ROUNDED = "online, refine", "online, eigen"
-LDA, APAC, PCA = "LDA", "aPAC", "PCA"
+REFINED = "exact, refine"
+ROUNDED = "exact, eigen"
+ONLINE_REFINED = "online, refine"
+ONLINE_ROUNDED = "online, eigen"
+LDA = "LDA"
+APAC = "aPAC"
+PCA = "PCA"
 
 METHODS = {
     "auto": Method(AUTO, OURS, {"random_state": 0}),

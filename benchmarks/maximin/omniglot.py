@@ -34,7 +34,9 @@ from benchmarks.maximin.methods import (
 PART = "omniglot"
 SETS = ("omniglot_small_242", "omniglot_full_28x28")
 DIMENSIONS = (160, 120, 80, 40, 20, 10)
-QUICK_SETS, QUICK_DIMENSIONS, QUICK_CLASSES = SETS[:1], (5, 10), 20
+QUICK_SETS = SETS[:1]
+QUICK_DIMENSIONS = (5, 10)
+QUICK_CLASSES = 20
 CLASSIFIERS = {"mean": "nearest class mean", "quadratic": "quadratic classifier"}
 SAME = ", shrinkage of MaxiMinDA"
 EQUAL = {"weighting": "equal"}

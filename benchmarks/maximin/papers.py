@@ -6,8 +6,13 @@ Networks 2012): accuracies in percent, the best of 1, 3, 5, 7 and 9 neighbours.
 
 from __future__ import annotations
 
-MMDA, ONLINE = "MMDA", "MMDAOnline"
-LDA, LPP, APAC, LFDA, PCA = "LDA", "LPP", "aPAC", "LFDA", "PCA"
+MMDA = "MMDA"
+ONLINE = "MMDAOnline"
+LDA = "LDA"
+LPP = "LPP"
+APAC = "aPAC"
+LFDA = "LFDA"
+PCA = "PCA"
 
 UCI = ("tae", "wine", "balance", "satimage", "optdigits")
 

@@ -20,7 +20,8 @@ from benchmarks.maximin.fit import Projection, facts_of_fit, made
 from benchmarks.maximin.methods import OURS
 
 PART = "stream"
-LARGE, SMALL = "stream", "smaller copy"
+LARGE = "stream"
+SMALL = "smaller copy"
 LARGE_LABEL = "3,755 classes × 512 × 1,000,000"
 SOURCES = {LARGE: Source(3755, 512, 1_000_000), SMALL: Source(300, 64, 30_000, block=1500)}
 QUICK = {LARGE: Source(60, 32, 6000, block=1000), SMALL: Source(20, 16, 2000, block=300)}

@@ -25,14 +25,18 @@ from benchmarks.maximin.methods import (
     score_of,
 )
 
-TABLE_1, TABLE_2 = "table1", "table2"
+TABLE_1 = "table1"
+TABLE_2 = "table2"
 FOLDED = ("tae", "wine", "balance")
 SETS = (*FOLDED, *(name + STANDARDISED for name in FOLDED), "satimage", "optdigits")
 CLASSES = {"tae": 3, "wine": 3, "balance": 3, "satimage": 6, "optdigits": 10}
-FOLDS, ROUNDS = 10, 10
+FOLDS = 10
+ROUNDS = 10
 DIMENSIONS = (2, 3, 4, 5, 6, 7, 8, 9)
 CLASSIFY = ("knn", "mean")
-QUICK_SETS, QUICK_DIMENSIONS, QUICK_ROWS = ("wine", "optdigits"), (2, 3), 500
+QUICK_SETS = ("wine", "optdigits")
+QUICK_DIMENSIONS = (2, 3)
+QUICK_ROWS = 500
 PAPER_NAME = {method.label: method.paper for method in METHODS.values()}
 
 

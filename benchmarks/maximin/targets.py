@@ -27,9 +27,11 @@ from benchmarks.maximin.tables import DIMENSIONS, TABLE_1, TABLE_2, bound_of, di
 USPS_ASKED = {3: 79.0, 4: 85.5, 5: 86.5}
 CHANCE = 0.5
 FEW_DIMENSIONS = (2, 3, 4, 5)
-FULL_OMNIGLOT, SECONDS = omniglot.SETS[1], 300.0
+FULL_OMNIGLOT = omniglot.SETS[1]
+SECONDS = 300.0
 MEMORY_MB = 1000.0
-ANGLE, DIFFERENCE = 1e-6, 1e-8
+ANGLE = 1e-6
+DIFFERENCE = 1e-8
 # Relative difference of distances that is rounding.
 ROUNDING = 1e-6
 

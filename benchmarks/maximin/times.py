@@ -21,11 +21,15 @@ SDP = "sdp, eigen"
 # Fewer than in the paper: every point is a process of its own, and the whole takes some minutes.
 FEATURES = (10, 40, 80, 160)
 CLASSES = (5, 20, 40, 80, 160)
-QUICK_FEATURES, QUICK_CLASSES, QUICK_ROWS = (10, 20), (5, 8), 400
+QUICK_FEATURES = (10, 20)
+QUICK_CLASSES = (5, 8)
+QUICK_ROWS = 400
 # Seconds after which larger semidefinite programs are not tried.
 SDP_LIMIT = 60.0
-USPS_DIMENSIONS, CLASS_DIMENSIONS = 9, 4
-USPS, OMNIGLOT = "usps", "omniglot_small_242"
+USPS_DIMENSIONS = 9
+CLASS_DIMENSIONS = 4
+USPS = "usps"
+OMNIGLOT = "omniglot_small_242"
 MACHINES = [
     METHODS["exact-eigen"],
     METHODS["online-eigen"],

@@ -20,7 +20,8 @@ PART = "noise"
 DATASET = "optdigits"
 NAMES = ("core", "span")
 SEEDS = (0, 1, 2)
-NEW, SEEN = "1-NN", "1-NN, seen"
+NEW = "1-NN"
+SEEN = "1-NN, seen"
 CHANCE = 100.0 / CLASSES[DATASET]
 ASKED = 3.0
 

@@ -15,7 +15,11 @@ DIRECTIONS = (1, 3, 5)
 CLASSIFIERS = ("SVM", "1-NN", "ANN")
 
 # The paper's name of a method, then its figures a set.
-CVM, SVM, KFD, KPCA, NONE = "MMDA(CVM)", "MMDA(SVM)", "KFD", "KPCA", "no feature extraction"
+CVM = "MMDA(CVM)"
+SVM = "MMDA(SVM)"
+KFD = "KFD"
+KPCA = "KPCA"
+NONE = "no feature extraction"
 
 Row = tuple[float | None, ...]
 Cells = dict[str, float | None]

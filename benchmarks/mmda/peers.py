@@ -11,7 +11,8 @@ from benchmarks.mmda.plan import OURS, SAMPLE_ROWS, SPAN_WARMUP_ROWS, kernel_pca
 
 PART = "peers"
 SPAN = "MMDA span"
-DEFAULT, ARPACK = "KPCA", "KPCA, ARPACK"
+DEFAULT = "KPCA"
+ARPACK = "KPCA, ARPACK"
 DIRECTIONS = 5
 FEATURES = 50
 ASKED = 3.0

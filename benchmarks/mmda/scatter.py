@@ -22,7 +22,9 @@ from benchmarks.mmda.extract import Extraction, balanced, prepared
 from benchmarks.mmda.plan import FISHER, OURS, kernel_pca, ours
 
 PART = "scatter"
-DIGITS, FAR, WINE = "MMDA-CVM, Figure 1", "MMDA, Figure 1", "MMDA, Figure 2"
+DIGITS = "MMDA-CVM, Figure 1"
+FAR = "MMDA, Figure 1"
+WINE = "MMDA, Figure 2"
 HARD_C = 1e4
 DRAWN_ROWS = 450
 ORIGINAL = "original"

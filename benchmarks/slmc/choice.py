@@ -24,7 +24,8 @@ from benchmarks.slmc.machines import FisherSVM, PerClass, counts_of
 
 PART = "choice"
 TASK = "benchmarks.slmc.choice.measure"
-SPLITS, FOLDS = 5, 5
+SPLITS = 5
+FOLDS = 5
 KEYS = {"C": "C", "gamma": "γ", "mu": "μ", "regularization": "ridge"}
 # The paper's for USPS, with values in [−1, 1].
 USPS_SVM = {"C": 10.0, "gamma": 1.0 / 128.0}

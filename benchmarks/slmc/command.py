@@ -25,7 +25,9 @@ SECTIONS = (
     Section(choice.PART, choice.table),
 )
 # Of the tables, in a quick run.
-QUICK_SETS, QUICK_SHARES, QUICK_SPLITS = ("banana", "titanic"), (0.10,), 1
+QUICK_SETS = ("banana", "titanic")
+QUICK_SHARES = (0.10,)
+QUICK_SPLITS = 1
 
 NOTES = (
     "Every cell: ours, and in brackets the figure the paper prints. Shares are of the support "

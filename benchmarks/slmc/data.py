@@ -16,7 +16,8 @@ from benchmarks.harness.datasets import (
 )
 
 RAETSCH = ("banana", "breast_cancer", "titanic", "waveform", "german", "image")
-USPS, THREE_EIGHT = "usps", "usps_38"
+USPS = "usps"
+THREE_EIGHT = "usps_38"
 DIGITS = (3, 8)
 MOST_SPLITS = 10
 # The tenth split of image is the first once more.

@@ -13,12 +13,14 @@ from benchmarks.slmc.times import over_span, peers
 PART = "mnist"
 DATASET = "mnist_unit"
 VECTORS = 200
-C, GAMMA_FACTOR = 10.0, 1.0
+C = 10.0
+GAMMA_FACTOR = 1.0
 ASKED = 97.0
 # Fits of few rows use float64 throughout, and would leave the loops for float32 to be compiled in
 # the timed fit.
 WARMUP_ROWS = 2000
-QUICK_ROWS, QUICK_VECTORS = 2000, 20
+QUICK_ROWS = 2000
+QUICK_VECTORS = 20
 
 
 def plan(quick: bool, C: float, gamma_factor: float) -> list[Sparse]:

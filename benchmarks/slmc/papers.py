@@ -10,8 +10,16 @@ from __future__ import annotations
 SETS = ("usps", "banana", "breast_cancer", "titanic", "waveform", "german", "image")
 SHARES = (0.05, 0.10)
 
-SVM, RS, MRS, RSVM, MRSVM = "SVM", "RS", "MRS", "RSVM", "MRSVM"
-SLMC, SLMC_KMEANS, KFD, SKFD, RVM = "SLMC", "SLMC, k-means", "KFD", "SKFD", "RVM"
+SVM = "SVM"
+RS = "RS"
+MRS = "MRS"
+RSVM = "RSVM"
+MRSVM = "MRSVM"
+SLMC = "SLMC"
+SLMC_KMEANS = "SLMC, k-means"
+KFD = "KFD"
+SKFD = "SKFD"
+RVM = "RVM"
 
 Cells = dict[str, float]
 

@@ -18,8 +18,10 @@ SLMC_PATH = "widemargin.SparseMarginClassifier"
 PER_CLASS = "benchmarks.slmc.machines.PerClass"
 FISHER_SVM = "benchmarks.slmc.machines.FisherSVM"
 REDUCED = "SLMC, reduced set"
-SQUARED, SHARED = "SLMC, squared hinge", "SLMC, squared hinge, shared vectors"
-RAETSCH_SETS, USPS_ONLY = RAETSCH, (USPS,)
+SQUARED = "SLMC, squared hinge"
+SHARED = "SLMC, squared hinge, shared vectors"
+RAETSCH_SETS = RAETSCH
+USPS_ONLY = (USPS,)
 ALL_SETS = (USPS, *RAETSCH)
 
 

@@ -20,7 +20,8 @@ SETS = ("banana", USPS)
 SHARE = 0.10
 REPEATS = {"banana": 5}
 NAMES = ("slmc-kmeans", "slmc-random", "slmc-squared", "slmc-shared", "rs")
-RANDOM_ROWS, SPAN = "Nystroem + LinearSVC", "k-means vectors, span fit"
+RANDOM_ROWS = "Nystroem + LinearSVC"
+SPAN = "k-means vectors, span fit"
 MARGIN_PATH = "widemargin.MarginClassifier"
 ASKED = {USPS: 900.0, "banana": 1.0}
 

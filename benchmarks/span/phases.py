@@ -16,11 +16,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 REST = "rest"
-CHECKING, ROWS = "checking input", "preparing rows"
-VECTORS, KERNEL = "choosing vectors, basis", "kernel values"
-SUM, FACTOR, SOLVE = "Newton matrices, sum", "Newton matrices, factor", "preconditioner solves"
-PRODUCTS, GRADIENTS, LINE = "products", "gradients", "line searches"
-BOUNDS, MOVING, PROOF = "lower bounds", "moving near rows to the front", "certificate"
+CHECKING = "checking input"
+ROWS = "preparing rows"
+VECTORS = "choosing vectors, basis"
+KERNEL = "kernel values"
+SUM = "Newton matrices, sum"
+FACTOR = "Newton matrices, factor"
+SOLVE = "preconditioner solves"
+PRODUCTS = "products"
+GRADIENTS = "gradients"
+LINE = "line searches"
+BOUNDS = "lower bounds"
+MOVING = "moving near rows to the front"
+PROOF = "certificate"
 
 PHASES = {
     CHECKING: "`validate_data`",

@@ -9,9 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 from widemargin import (
     BallVectorClassifier,
     CoreVectorClassifier,
+    KernelFisherDA,
     LocalFisherDA,
     MarginClassifier,
     MarginClassifierCV,
+    PairwiseAccuracyDA,
     SparseMarginClassifier,
 )
 
@@ -30,6 +32,8 @@ FITS = {
     "search": MarginClassifierCV([0.1, 1.0], [0.1, 0.5], cv=3, engine="span"),
     "search in cells": MarginClassifierCV([0.1, 1.0], [0.1], cv=3, engine="cells"),
     "sparse": SparseMarginClassifier(20, max_time=2.0, max_iter=2),
+    "fisher": KernelFisherDA(),
+    "pairwise": PairwiseAccuracyDA(kernel="rbf"),
     "local fisher": LocalFisherDA(1),
 }
 

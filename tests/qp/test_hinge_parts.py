@@ -136,6 +136,24 @@ def test_the_interior_point_method_gives_a_factor_what_its_square_gets():
         assert values[0] == pytest.approx(values[1], rel=1e-5), seed
 
 
+def test_a_factor_of_few_columns_is_solved_without_a_matrix_of_all_free_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    # Features that hardly differ: α of the larger class is anywhere between its bounds.
+    F, y = 1e-3 * rng.normal(size=(3000, 5)), np.where(np.arange(3000) % 4, 1.0, -1.0)
+    sizes, among = [], BoxProblem.among
+
+    def noted(self, index):
+        sizes.append(len(index))
+        return among(self, index)
+
+    monkeypatch.setattr(BoxProblem, "among", noted)
+    upper = np.ones(3000)
+    start = np.where(y > 0, 1.0 / 3.0, 1.0)
+    result = solve_hinge_dual(F, y, upper, start=start, tol=1e-12, factored=True)
+    assert result.gap <= 1e-9
+    assert max(sizes, default=0) <= 200
+
+
 def test_a_factor_with_large_bounds_is_solved():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 6))

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from tests.reference.data import moons, wine
 from widemargin.sparse import SparseFisherClassifier, SparseMarginClassifier
-from widemargin.sparse.placement import PlacementSizes
+from widemargin.sparse.sparse_options import PlacementSizes
 
 RIDGE = 1e-8  # of the matrix of the vectors, see sparse/marginal.py
 GAMMA = 0.1

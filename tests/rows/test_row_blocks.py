@@ -144,6 +144,17 @@ def test_no_more_blocks_are_visited_at_a_time_than_fit_into_a_part_of_the_budget
         assert visit.most > 1 or most == 1
 
 
+def test_large_answers_let_fewer_threads_work_but_do_not_change_the_blocks():
+    X, memory = dense_data(n=8000, d=3), 10**7
+    for answer_bytes, most in ((0, 4), (10**4, 4), (2 * 10**5, 2), (10**7, 1)):
+        visit = AtWork()
+        rows = rows_of(X, memory, threads=4)
+        n_blocks = len(list(rows.scan(visit, width=40, answer_bytes=answer_bytes)))
+        assert n_blocks == 8
+        assert visit.most <= most
+        assert visit.most > 1 or most == 1
+
+
 class FirstTwo:
     """Visitor: two columns of the block."""
 

@@ -28,8 +28,8 @@ from widemargin.qp.newton import DenseFeatures, Newton
 from widemargin.rows import as_rows
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import VectorSpan, features_of
-from widemargin.sparse.placement import PlacementSizes, SparseOptions, fit_sparse
-from widemargin.sparse.sparse_margin import _Margin
+from widemargin.sparse.placement import fit_sparse
+from widemargin.sparse.sparse_options import PlacementSizes, SparseOptions
 from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 
 # Many fits are cut short, to save time; where one must be warned of, the test says so.
@@ -202,12 +202,12 @@ def test_an_interrupt_of_a_reduced_svm_leaves_a_machine(monkeypatch, method, cla
 # Many rows.
 
 
-def _engine(X, y, loss="hinge", **options):
+def _engine(X, y, **options):
     n_classes = int(y.max()) + 1
     rows = as_rows(X, memory=10**8, threads=1)
     table = one_vs_rest(n_classes)
     problem = Problem.of(rows, RBF(0.5), y, table, np.ones(len(y)), 1.0)
-    return fit_sparse(problem, _Margin(loss), SparseOptions(**options))
+    return fit_sparse(problem, SparseOptions(function=Hinge, **options))
 
 
 def test_the_engine_counts_the_support_vectors_of_a_sample():

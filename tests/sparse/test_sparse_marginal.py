@@ -11,13 +11,13 @@ from sklearn.svm import SVC
 
 from tests.reference import span as span_reference
 from tests.reference import svm as svm_reference
-from widemargin.kernels import KERNELS, RBF, CallableKernel, Precomputed, make_kernel
+from widemargin.kernels import KERNELS, RBF, make_kernel
 from widemargin.loop import Deadline
 from widemargin.problem import Problem, one_vs_rest
 from widemargin.rows import as_rows
 from widemargin.sparse.fisher_marginal import Fisher
-from widemargin.sparse.hinge_marginal import Hinge, HingeMarginal
-from widemargin.sparse.marginal import RIDGE, Marginal, NoSpan
+from widemargin.sparse.hinge_marginal import Hinge
+from widemargin.sparse.marginal import RIDGE, NoSpan
 from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 from widemargin.sparse.vector_search import minimise
 from widemargin.threads import single_threaded_blas
@@ -161,13 +161,6 @@ def test_sparse_and_float32_rows_give_the_same(which):
         np.testing.assert_allclose(result.gradient, expected.gradient, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("which", FUNCTIONS)
-@pytest.mark.parametrize("kernel", [Precomputed(), CallableKernel(np.dot)])
-def test_a_kernel_without_a_gradient_is_refused_with_a_remedy(which, kernel):
-    with pytest.raises(ValueError, match=rf"{kernel.name}.*no gradient.*'rbf'"):
-        make(which, *data(), kernel)
-
-
 def test_a_kernel_matrix_that_is_not_definite_is_refused():
     X, code, weight = data()
     function = make("squared_hinge", X, code, weight, make_kernel("sigmoid", gamma=1.0, coef0=-2.0))
@@ -298,14 +291,10 @@ def test_a_start_changes_nothing_but_the_time(which):
     cold = function(Z)
     near = function(Z + 0.05 * rng.normal(size=Z.shape))
     far = function(10.0 * rng.normal(size=Z.shape))
-    fewer = function(Z[:2])
-    for start in (near, far, fewer, cold):
+    for start in (near, far, cold):
         warm = function(Z, start)
         np.testing.assert_allclose(warm.value, cold.value, rtol=1e-10)
         np.testing.assert_allclose(warm.gradient, cold.gradient, rtol=1e-6, atol=1e-8)
-    # One that does not fit is left aside.
-    other = Marginal(0.0, np.zeros((9, 4)), np.zeros((9, 7)), np.zeros(7), 0.0)
-    np.testing.assert_allclose(function(Z, other).value, cold.value, rtol=1e-12)
 
 
 @pytest.mark.parametrize("which", FUNCTIONS)
@@ -332,18 +321,6 @@ def test_classes_with_the_same_mean_give_fisher_nothing_to_do():
     result = function(X[:2])
     assert abs(result.value) < 1e-20
     assert np.isfinite(result.gradient).all()
-
-
-@pytest.mark.parametrize(
-    ("cls", "arguments", "message"),
-    [
-        (Fisher, (np.ones(30), np.ones(30), 1.0), "only one class"),
-        (Fisher, (np.ones(30), np.ones(30), 0.0), "mu=0.0"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_name(cls, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        cls(rows_of(data()[0]), RBF(0.3), *arguments)
 
 
 # The search.
@@ -406,7 +383,7 @@ def test_an_interrupt_leaves_the_best_point_so_far():
     found = minimise(Watched(machine_of(X, code), 6, interrupt), X[:4])
     assert found.stop.reason == "interrupted"
     assert not found.stop.converged
-    assert found.n_evaluations == 5
+    assert found.certificate.n_passes == 2 * 5
     assert found.marginal.value == found.history.min() < found.history[0]
     again = machine_of(X, code)(found.vectors)
     np.testing.assert_allclose(again.value, found.marginal.value, rtol=1e-9)
@@ -439,7 +416,8 @@ def test_limits_end_the_search_with_a_valid_result():
     few = minimise(machine_of(X, code), X[:4], max_iter=3)
     assert few.stop.reason == "max_iter=3 reached"
     assert few.certificate.n_iter == 3
-    assert minimise(machine_of(X, code), X[:4], max_iter=0).n_evaluations == 1
+    none = minimise(machine_of(X, code), X[:4], max_iter=0)
+    assert none.certificate.n_passes == 2
 
 
 def test_a_report_sees_every_step_and_can_stop_the_search():
@@ -460,7 +438,6 @@ def test_a_report_sees_every_step_and_can_stop_the_search():
 def test_the_hinge_keeps_its_dual_variables():
     X, code, weight = data()
     result = make("hinge", X, code, weight, RBF(0.3))(X[:3])
-    assert isinstance(result, HingeMarginal)
     assert result.alpha.shape == (30, 3)
     assert (result.alpha <= C * weight[:, None]).all()
 

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from tests.reference.sparse import with_sizes
 from widemargin.kernels import RBF, make_kernel
 from widemargin.sparse import SparseMarginClassifier
-from widemargin.sparse import placement as module
+from widemargin.sparse import vector_start as module
 from widemargin.sparse.pre_image import Combination
 from widemargin.sparse.reduced_start import reduced_set
 from widemargin.threads import single_threaded_blas

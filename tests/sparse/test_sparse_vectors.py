@@ -30,7 +30,7 @@ from tests.reference.sparse import (
 from widemargin.sparse import placement as module
 from widemargin.sparse.fisher_marginal import Fisher
 from widemargin.sparse.hinge_marginal import Hinge
-from widemargin.sparse.placement import PlacementSizes
+from widemargin.sparse.sparse_options import PlacementSizes
 from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 
 # Many fits are cut short, to save time; where one must be warned of, the test says so.
@@ -172,7 +172,7 @@ def _watched(patch, way, before=lambda seen: None):
     seen, evaluate = [], cls.__call__
 
     def watched(self, Z, start=None):
-        seen.append(self.span.rows.shape[0])
+        seen.append(self.rows.shape[0])
         before(seen)
         return evaluate(self, Z, start)
 

@@ -125,10 +125,11 @@ class _SquaredDistance(_Radial, ProductKernel):
             bound = self._near(error[rows], noticeable) + 4.0 * error[rows]
             _measure_near_pairs(product, X, Z, rows, bound, scale, offset)
 
-    def gradient(self, X: Array, Z: Array, weight: Array) -> Array:
+    def gradient(self, X: Array, Z: Array, weight: Array, values: Array | None = None) -> Array:
+        """Return Σ_i weight_ij ∂k(x_i, z_j)/∂z_j; `values` are those of k where they are known."""
         X = cast(dense_if_cheap(X), np.float64)
         Z = cast(Z, np.float64)
-        pull = self._pull(self._block64(X, Z)) * weight
+        pull = self._pull(self._block64(X, Z) if values is None else values) * weight
         # Σ_i pull_ij (x_i − z_j), centred for the same reason as the distances.
         if not sparse.issparse(X):
             centre = common_point(X, Z)

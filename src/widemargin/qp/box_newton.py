@@ -73,6 +73,13 @@ class BoxProblem:
             return values
         return np.asarray(loops.gather(self.K, index), dtype=np.float64)
 
+    def too_many(self, n_free: int) -> bool:
+        """Return whether a system of the free rows would be large and say next to nothing.
+
+        A factor of few columns gives it hardly any rank.
+        """
+        return self.factored and n_free > 4 * self.K.shape[1] + 64
+
     def free(self, beta: Vector) -> NDArray[np.intp]:
         """Return the indices of the variables between their bounds."""
         return np.flatnonzero((beta > self.lower) & (beta < self.upper))
@@ -152,7 +159,7 @@ def newton(problem: BoxProblem, beta: Vector, error: Vector, deadline: Deadline)
     n_systems = 0
     for _ in range(_CUTS):
         free = problem.free(beta)
-        if len(free) < 2 or deadline.passed:
+        if len(free) < 2 or deadline.passed or problem.too_many(len(free)):
             break
         direct = _direction(problem, error, free, np.zeros(len(beta)))
         move, guesses = _bent(problem, beta, error, free, direct)

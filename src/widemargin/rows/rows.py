@@ -182,7 +182,12 @@ class Rows(ABC):
         return np.sort(rng.choice(n, size, replace=False))
 
     def scan(
-        self, visit: Visit[Answer], index: IndexArray | None = None, *, width: int = 1
+        self,
+        visit: Visit[Answer],
+        index: IndexArray | None = None,
+        *,
+        width: int = 1,
+        answer_bytes: int = 0,
     ) -> Iterator[Answer]:
         """Yield visit(block, where) for every block, in block order.
 
@@ -195,6 +200,8 @@ class Rows(ABC):
         width : int, default=1
             How many numbers the visitor needs for each row; with the row itself it decides the
             block size.
+        answer_bytes : int, default=0
+            What each answer takes, where that is much: fewer threads work at a time then.
 
         Yields
         ------
@@ -209,7 +216,8 @@ class Rows(ABC):
             return visit(self.block(where if index is None else index[where]), where)
 
         spans = (slice(first, min(n, first + step)) for first in range(0, n, step))
-        threads = threads_within(self.memory, each * step, self.threads)
+        # Of each thread, one answer is being made, and two wait to be taken.
+        threads = threads_within(self.memory, each * step + 3 * answer_bytes, self.threads)
         return ordered_map(visit_at, spans, threads)
 
     def gather(

@@ -296,10 +296,10 @@ def scatter_of(
         return scatter
     scatter.origin = visit(rows.block(counted[:1]))[0].copy()
     visit_block = _PartOf(visit, code[counted], weight[counted], scatter.origin)
+    width = 3 * visit.width + scatter.powers.second.shape[1]
+    parts = rows.scan(visit_block, counted, width=width, answer_bytes=scatter.scatter.nbytes)
     with np.errstate(over="ignore", invalid="ignore"):
-        for part in rows.scan(
-            visit_block, counted, width=3 * visit.width + scatter.powers.second.shape[1]
-        ):
+        for part in parts:
             scatter._join(part)
     return scatter
 

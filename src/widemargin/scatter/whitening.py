@@ -91,12 +91,18 @@ def _inverse_root(covariance: Matrix, varies: NDArray[np.intp]) -> Matrix:
     if not len(varies):
         return np.zeros((len(covariance), 0))
     size = np.sqrt(np.diagonal(covariance)[varies])
-    correlation = covariance[np.ix_(varies, varies)] / size / size[:, None]
-    value, vector = linalg.eigh(correlation, driver="evd", check_finite=False)
+    # In place, for there may be thousands of columns; in LAPACK's order, or it would make a copy.
+    correlation = np.asfortranarray(covariance[np.ix_(varies, varies)])
+    correlation /= size
+    correlation /= size[:, None]
+    value, vector = linalg.eigh(correlation, driver="evd", check_finite=False, overwrite_a=True)
     # The strongest first.
     kept = np.flatnonzero(value > _VANISHES * value[-1])[::-1]
+    root = vector[:, kept]
+    root /= np.sqrt(value[kept])
+    root /= size[:, None]
     matrix = np.zeros((len(covariance), len(kept)))
-    matrix[varies] = vector[:, kept] / np.sqrt(value[kept]) / size[:, None]
+    matrix[varies] = root
     return matrix
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin.arrays import IndexArray, Vector
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.kernels import Kernel
 from widemargin.rows import Rows
 from widemargin.span.basis import Vectors
@@ -173,18 +173,23 @@ def as_strategy(vectors: Any, n_features: int) -> Strategy:
     if hasattr(vectors, "begin"):
         strategy: Strategy = vectors
         return strategy
+    return GivenVectors(given_vectors("vectors", vectors, n_features))
+
+
+def given_vectors(name: str, vectors: Any, n_features: int) -> Matrix:
+    """Return the vectors that a parameter holds, or say what is wrong with them."""
     dense = vectors.toarray() if sparse.issparse(vectors) else np.asarray(vectors)
     if dense.ndim != 2 or not len(dense) or dense.shape[1] != n_features:
         raise ValueError(
-            f"vectors of shape {dense.shape} must be a matrix with a column for each of the "
-            f"{n_features} features, and at least one row."
+            f"{name}: vectors of shape {dense.shape} must be a matrix with a column for each of "
+            f"the {n_features} features, and at least one row."
         )
     if not (np.issubdtype(dense.dtype, np.number) or dense.dtype == bool) or np.iscomplexobj(dense):
-        raise TypeError(f"vectors hold values of type {dense.dtype}; they must be real numbers.")
+        raise TypeError(f"{name}: vectors of type {dense.dtype} must be real numbers.")
     dense = dense.astype(np.float64)
     if not np.isfinite(dense).all():
-        raise ValueError("vectors hold NaN or infinite values; clean or impute them first.")
-    return GivenVectors(dense)
+        raise ValueError(f"{name}: vectors hold NaN or infinite values; clean or impute them.")
+    return dense
 
 
 class _RandomRows:

@@ -34,7 +34,7 @@ from widemargin.rows import Rows
 from widemargin.sparse.marginal import Marginal, VectorSpan
 
 
-class Fisher:
+class Fisher(VectorSpan):
     """W(Z) and ∇W(Z) of the kernel Fisher discriminant for two classes.
 
     Parameters
@@ -49,35 +49,18 @@ class Fisher:
         s.
     mu : float
         μ, positive.
-
-    Raises
-    ------
-    ValueError
-        If μ is not positive, or a class has no weight.
     """
 
     def __init__(self, rows: Rows, kernel: Kernel, sign: Vector, weight: Vector, mu: float) -> None:
-        self.span = VectorSpan(rows, kernel)
-        self.sign = np.asarray(sign, dtype=np.float64)
-        self.weight = np.asarray(weight, dtype=np.float64)
-        self.mu = float(mu)
-        if not self.mu > 0:
-            raise ValueError(f"mu={mu!r} must be positive: it holds what no row does.")
+        super().__init__(rows, kernel)
+        self.sign, self.weight, self.mu = sign, weight, mu
         # Columns + and −: what a row counts in the mean of its class.
-        share = self.weight[:, None] * (self.sign[:, None] == np.array([1.0, -1.0]))
-        total = share.sum(axis=0)
-        if not (total > 0).all():
-            raise ValueError("sign has only one class of positive weight; give rows of both.")
-        self.share = share / total
-
-    @property
-    def n_kernel(self) -> int:
-        """Kernel values computed until now."""
-        return self.span.n_kernel
+        share = weight[:, None] * (sign[:, None] == np.array([1.0, -1.0]))
+        self.share = share / share.sum(axis=0)
 
     def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
         """Return W and ∇W at Z. There is nothing to start from: the solution is direct."""
-        space = self.span.whitened(Z)
+        space = self.whitened(Z)
         features, t = space.features, len(Z)
         weight = self.weight / self.weight.sum()
         means = features.sums(np.ascontiguousarray(self.share.T))
@@ -102,6 +85,6 @@ class Fisher:
         pull = 2.0 * np.sqrt(ratio) * (self.share[:, 0] - self.share[:, 1])
         pull -= 2.0 * ratio * weight * (scores - middle[side])
         beta = (space.root @ v)[:, None]
-        gradient = self.span.gradient(Z, beta, pull[:, None], 2.0 * ratio * self.mu)
+        gradient = self.gradient(Z, beta, pull[:, None], 2.0 * ratio * self.mu)
         intercept = np.array([-0.5 * middle.sum()])
         return Marginal(-ratio, gradient, beta, intercept, -ratio)

@@ -27,6 +27,7 @@ W is differentiable (Corollary 2), but its gradient bends where a row reaches a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,30 +59,7 @@ _GAP = 1e-10
 _WORTH_A_THREAD = 50_000
 
 
-@dataclass(frozen=True)
-class HingeMarginal(Marginal):
-    """The marginal function with the dual variables that attain it.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (n, n_problems)
-        α of (37).
-    """
-
-    alpha: Matrix
-
-
-@dataclass(frozen=True)
-class _Solution:
-    """A solution of one problem: α, v with the bias behind it, and primal and dual."""
-
-    alpha: Vector
-    machine: Vector
-    primal: float
-    dual: float
-
-
-class Hinge:
+class Hinge(VectorSpan):
     """W(Z) and ∇W(Z) of the L1-SVM for several problems.
 
     Parameters
@@ -94,151 +72,155 @@ class Hinge:
     """
 
     def __init__(self, problem: Problem, deadline: Deadline | None = None) -> None:
-        self.span = VectorSpan(problem.rows, problem.kernel)
+        super().__init__(problem.rows, problem.kernel)
         self.problem = problem
-        self.deadline = deadline
+        self.deadline = Deadline() if deadline is None else deadline
 
-    @property
-    def n_kernel(self) -> int:
-        """Kernel values computed until now."""
-        return self.span.n_kernel
-
-    def __call__(self, Z: Matrix, start: Marginal | None = None) -> HingeMarginal:
-        """Return W and ∇W at Z."""
-        problem, t = self.problem, len(Z)
-        space = self.span.whitened(Z, with_one=True)
-        features = space.features
-        n, size = features.shape
-        # α belongs to rows, not to vectors: it fits whatever the number of vectors was.
-        before = start if isinstance(start, HingeMarginal) else None
-        if before is not None and before.alpha.shape != (n, problem.n_problems):
-            before = None
-
+    def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
+        """Return W and ∇W at Z; dual variables belong to rows, and serve vectors elsewhere too."""
+        problem = self.problem
+        space = self.whitened(Z, with_one=True)
         # Problems run beside each other, each in one thread.
-        alone = features.single_threaded()
+        features = space.features.single_threaded()
 
         def solve(p: int) -> _Solution:
-            first = None if before is None else (before.alpha[:, p], float(before.intercept[p]))
             upper = problem.C[p] * problem.weight
-            return _solved(alone, problem.sign(p), upper, first, self.deadline)
+            machine = _Machine(features, problem.sign(p), upper, self.deadline)
+            if start is None or start.alpha is None:
+                return machine.solved(None, 0.0)
+            return machine.solved(start.alpha[:, p], float(start.intercept[p]))
 
+        n, size = features.shape
         threads = problem.threads if n * size >= _WORTH_A_THREAD else 1
-        interrupt = None if self.deadline is None else self.deadline.interrupt
+        interrupt = self.deadline.interrupt
         solved = list(ordered_map(solve, range(problem.n_problems), threads, interrupt))
         alpha = np.stack([each.alpha for each in solved], axis=1)
-        machine = np.stack([each.machine for each in solved], axis=1)
-        beta = space.root @ machine[:t]
-        return HingeMarginal(
+        found = np.stack([each.x for each in solved], axis=1)
+        beta = space.root @ found[:-1]
+        return Marginal(
             value=sum(each.primal for each in solved),
-            gradient=self.span.gradient(Z, beta, problem.signs() * alpha, space=space),
+            gradient=self.gradient(Z, beta, problem.signs() * alpha, space=space),
             beta=beta,
-            intercept=machine[t],
+            intercept=found[-1],
             dual=sum(each.dual for each in solved),
             alpha=alpha,
         )
 
 
-def _solved(
-    features: Features,
-    sign: Vector,
-    upper: Vector,
-    start: tuple[Vector, float] | None,
-    deadline: Deadline | None,
-) -> _Solution:
-    """Solve one problem on features with a 1 behind them."""
-    found = _proximal(features, sign, upper, start, deadline)
-    over = deadline is not None and deadline.passed
-    if relative_gap(found.primal, found.dual) <= _GAP or over:
-        return found
-    if not isinstance(features, DenseFeatures):
-        # There is no room for the other solver.
-        return found
-    F = np.ascontiguousarray(features.G[:, :-1])
-    other = solve_hinge_dual(
-        F, sign, upper, start=found.alpha, tol=1e-12, factored=True, deadline=deadline
-    )
-    machine = np.append((sign * other.alpha) @ F, other.intercept)
-    return _Solution(other.alpha, machine, other.primal, other.dual)
+class _Solution(NamedTuple):
+    """A solution of one problem: α, v with the bias behind it, and primal and dual."""
+
+    alpha: Vector
+    x: Vector
+    primal: float
+    dual: float
 
 
-def _proximal(
-    features: Features,
-    sign: Vector,
-    upper: Vector,
-    start: tuple[Vector, float] | None,
-    deadline: Deadline | None,
-) -> _Solution:
-    """Take proximal steps until the rows on the margin are exactly there."""
-    n, size = features.shape
-    diagonal, nothing = np.ones(size), np.zeros(size)
-    diagonal[-1] = 0.0
-    x, scores, width = np.zeros(size), np.zeros(n), _COLD
-    alpha, apart = np.zeros(n), np.inf
-    if start is not None:
-        alpha, width = np.clip(start[0], 0.0, upper), _WARM
-        x = features.sums((sign * alpha)[None])[0]
-        x[-1] = start[1]
-        scores = features.products(x[None])[0]
-    for _ in range(_MOST_STEPS):
-        problem = Piecewise(sign, upper / width, alpha, upper, diagonal, nothing)
-        (point,) = Newton(features, [problem], [(x, scores)]).run(deadline)
-        x, scores = point.x, point.scores
-        alpha = problem.alpha(scores)
-        between = (alpha > 0) & (alpha < upper)
-        before, apart = apart, float(np.abs(1.0 - (sign * scores)[between]).max(initial=0.0))
-        # Below the first number only rounding is left, and perhaps already above it.
-        if apart <= _ROUNDING or (apart <= _TOL and apart > 0.5 * before):
-            break
-        if deadline is not None and deadline.passed:
-            break
-        exact = _on_margin(features, sign, upper, alpha)
-        if exact is not None:
-            alpha, x = exact
-            break
-        width = max(_SHRINK * width, _LEAST)
-    return _values(features, sign, upper, alpha, x)
+@dataclass(frozen=True)
+class _Machine:
+    """The machine of one problem on features with a 1 behind them."""
 
+    features: Features
+    sign: Vector
+    upper: Vector
+    deadline: Deadline
 
-def _on_margin(
-    features: Features, sign: Vector, upper: Vector, near: Vector
-) -> tuple[Vector, Vector] | None:
-    """Return the optimum, α and (v, b), if the rows between bounds at `near` are so there too.
+    def solved(self, alpha: Vector | None, bias: float) -> _Solution:
+        """Return the solution, from dual variables and a bias to start with if there are any."""
+        found = self._proximal(alpha, bias)
+        if relative_gap(found.primal, found.dual) <= _GAP or self.deadline.passed:
+            return found
+        if not isinstance(self.features, DenseFeatures):
+            # There is no room for the other solver.
+            return found
+        F = np.ascontiguousarray(self.features.G[:, :-1])
+        other = solve_hinge_dual(
+            F,
+            self.sign,
+            self.upper,
+            start=found.alpha,
+            tol=1e-12,
+            factored=True,
+            deadline=self.deadline,
+        )
+        x = np.append((self.sign * other.alpha) @ F, other.intercept)
+        return _Solution(other.alpha, x, other.primal, other.dual)
 
-    These rows are then exactly on the margin and the others are where they are, which is a linear
-    system for the former's α and the bias.
-    """
-    free = np.flatnonzero((near > 0) & (near < upper))
-    size = len(free)
-    if not 0 < size <= features.shape[1]:
-        return None
-    alpha = np.where(near < upper, 0.0, upper)
-    rows = features.block(free)[:, :-1]
-    x = features.sums((sign * alpha)[None])[0]
-    matrix = np.ones((size + 1, size + 1))
-    matrix[:size, :size] = rows @ rows.T
-    matrix[size, size] = 0.0
-    try:
-        solution = np.linalg.solve(matrix, np.append(sign[free] - rows @ x[:-1], -x[-1]))
-    except np.linalg.LinAlgError:
-        return None
-    of_free = sign[free] * solution[:size]
-    if not ((of_free >= 0.0) & (of_free <= upper[free])).all():
-        return None
-    alpha[free] = of_free
-    x[:-1] += solution[:size] @ rows
-    x[-1] = solution[size]
-    slack = 1.0 - sign * features.products(x[None])[0]
-    slack[free] = 0.0
-    inside = alpha >= upper
-    right = np.where(inside, slack >= -_TOL, slack <= _TOL) | (upper == 0.0)
-    return (alpha, x) if right.all() else None
+    def _proximal(self, start: Vector | None, bias: float) -> _Solution:
+        """Take proximal steps until the rows on the margin are exactly there."""
+        upper, size = self.upper, self.features.shape[1]
+        width = _COLD if start is None else _WARM
+        alpha = np.zeros(len(upper)) if start is None else np.clip(start, 0.0, upper)
+        x = self._sums(alpha)
+        x[-1] = bias
+        scores = self._scores(x)
+        diagonal, linear = np.append(np.ones(size - 1), 0.0), np.zeros(size)
+        apart = np.inf
+        for _ in range(_MOST_STEPS):
+            problem = Piecewise(self.sign, upper / width, alpha, upper, diagonal, linear)
+            (point,) = Newton(self.features, [problem], [(x, scores)]).run(self.deadline)
+            x, scores = point.x, point.scores
+            alpha = problem.alpha(scores)
+            between = (alpha > 0) & (alpha < upper)
+            slack = 1.0 - (self.sign * scores)[between]
+            before, apart = apart, float(np.abs(slack).max(initial=0.0))
+            # Below the first number only rounding is left, and perhaps already above it.
+            if apart <= _ROUNDING or (apart <= _TOL and apart > 0.5 * before):
+                break
+            if self.deadline.passed:
+                break
+            exact = self._on_margin(alpha)
+            if exact is not None:
+                alpha, x = exact
+                break
+            width = max(_SHRINK * width, _LEAST)
+        return self._valued(alpha, x)
 
+    def _on_margin(self, near: Vector) -> tuple[Vector, Vector] | None:
+        """Return the optimum, α and (v, b), if the rows between bounds at `near` are so there too.
 
-def _values(features: Features, sign: Vector, upper: Vector, alpha: Vector, x: Vector) -> _Solution:
-    """Return a solution with the values of both problems."""
-    loss = float(upper @ np.maximum(0.0, 1.0 - sign * features.products(x[None])[0]))
-    primal = 0.5 * float(x[:-1] @ x[:-1]) + loss
-    w = features.sums((sign * alpha)[None])[0]
-    # The last number is yᵀα, zero but for rounding, which the bias turns into a loss.
-    dual = float(alpha.sum()) - 0.5 * float(w[:-1] @ w[:-1]) - abs(float(x[-1] * w[-1]))
-    return _Solution(alpha, x, primal, dual)
+        These rows are then exactly on the margin and the others are where they are, which is a
+        linear system for the former's α and the bias.
+        """
+        sign, upper = self.sign, self.upper
+        free = np.flatnonzero((near > 0) & (near < upper))
+        size = len(free)
+        if not 0 < size <= self.features.shape[1]:
+            return None
+        alpha = np.where(near < upper, 0.0, upper)
+        x = self._sums(alpha)
+        rows = self.features.block(free)[:, :-1]
+        matrix = np.ones((size + 1, size + 1))
+        matrix[:size, :size] = rows @ rows.T
+        matrix[size, size] = 0.0
+        try:
+            solution = np.linalg.solve(matrix, np.append(sign[free] - rows @ x[:-1], -x[-1]))
+        except np.linalg.LinAlgError:
+            return None
+        alpha[free] = sign[free] * solution[:size]
+        if not ((alpha >= 0.0) & (alpha <= upper)).all():
+            return None
+        x[:-1] += solution[:size] @ rows
+        x[-1] = solution[size]
+        slack = 1.0 - sign * self._scores(x)
+        slack[free] = 0.0
+        inside = alpha >= upper
+        right = np.where(inside, slack >= -_TOL, slack <= _TOL) | (upper == 0.0)
+        return (alpha, x) if right.all() else None
+
+    def _valued(self, alpha: Vector, x: Vector) -> _Solution:
+        """Return a solution with the values of both problems."""
+        slack = np.maximum(0.0, 1.0 - self.sign * self._scores(x))
+        primal = 0.5 * float(x[:-1] @ x[:-1]) + float(self.upper @ slack)
+        w = self._sums(alpha)
+        # The last number is yᵀα, zero but for rounding, which the bias turns into a loss.
+        dual = float(alpha.sum()) - 0.5 * float(w[:-1] @ w[:-1]) - abs(float(x[-1] * w[-1]))
+        return _Solution(alpha, x, primal, dual)
+
+    def _scores(self, x: Vector) -> Vector:
+        scores: Vector = self.features.products(x[None])[0]
+        return scores
+
+    def _sums(self, alpha: Vector) -> Vector:
+        sums: Vector = self.features.sums((self.sign * alpha)[None])[0]
+        return sums

@@ -29,18 +29,19 @@ Whitened features. With the Cholesky factor K_z = L Lᵀ and T = L⁻ᵀ, the ro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import LinAlgError, solve_triangular
 
 from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.expansion import Expansion
 from widemargin.kernels import RBF, Kernel
-from widemargin.kernels.kernel import dense_if_cheap, weighted_rows
 from widemargin.qp.newton import DenseFeatures, Features
 from widemargin.rows import Rows, rows_per_block
 
+# ε, relative to the mean diagonal of K_z.
 RIDGE = 1e-8
 # Share of the memory budget for the features of all rows; those that do not fit are made again.
 _FEATURES_SHARE = 0.5
@@ -62,6 +63,8 @@ class Marginal:
         What is added to Σ_u β_u k(z_u, x).
     dual : float
         A lower bound on W(Z); the value itself where W is an eigenvalue.
+    alpha : ndarray of shape (n, n_problems) or None
+        Dual variables of the rows, where the next solution starts from them.
     """
 
     value: float
@@ -69,6 +72,7 @@ class Marginal:
     beta: Matrix
     intercept: Vector
     dual: float
+    alpha: Matrix | None = None
 
 
 class NoSpan(ValueError):
@@ -78,12 +82,11 @@ class NoSpan(ValueError):
 class MarginalFunction(Protocol):
     """What the search needs of a marginal function."""
 
-    @property
-    def n_kernel(self) -> int:
-        """Kernel values computed until now."""
+    n_kernel: int
+    """Kernel values computed until now."""
 
     def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
-        """Return W and ∇W at the vectors Z, starting from a solution at others near them."""
+        """Return W and ∇W at Z, starting from the solution at as many vectors near them."""
 
 
 @dataclass(frozen=True)
@@ -106,31 +109,27 @@ class Whitened:
 
 
 class _Computed(Features):
-    """φ_z of rows that is computed when it is needed, for there is no room to keep it."""
+    """Features that are computed when they are needed, for there is no room to keep them."""
 
-    def __init__(self, rows: Rows, kernel: Kernel, Z: Matrix, root: Matrix, with_one: bool) -> None:
-        t = len(Z)
-        self.rows, self.visit, self.with_one = rows, _Features(kernel, Z, root), with_one
-        self.shape, self.threads = (rows.shape[0], t + with_one), rows.threads
-        self.chunk = rows_per_block(rows.memory, 3 * 8 * t, 4096)
+    def __init__(self, rows: Rows, features: Expansion) -> None:
+        self.rows, self.features = rows, features
+        self.shape, self.threads = (rows.shape[0], features.width), rows.threads
+        self.chunk = rows_per_block(rows.memory, 3 * 8 * features.width, 4096)
 
     def block(self, where: slice | IndexArray) -> Matrix:
         """Return the features of some rows."""
-        features = self.visit(self.rows.block(where), slice(0))
-        return np.column_stack([features, np.ones(len(features))]) if self.with_one else features
+        return self.features(self.rows.block(where))
 
 
 def features_of(rows: Rows, kernel: Kernel, Z: Matrix, root: Matrix, with_one: bool) -> Features:
     """Return Tᵀψ_z of all rows, T being `root`: kept where there is room, else made when needed."""
-    n, t = rows.shape[0], len(Z)
-    if 8 * n * (t + 1) > _FEATURES_SHARE * rows.memory:
-        return _Computed(rows, kernel, Z, root, with_one)
-    features = np.ones((n, t + with_one))
-    done = 0
-    for part in rows.scan(_Features(kernel, Z, root), width=2 * t):
-        features[done : done + len(part), :t] = part
-        done += len(part)
-    return DenseFeatures(features, rows.threads)
+    intercept = np.zeros(len(Z))
+    if with_one:
+        root, intercept = np.pad(root, ((0, 0), (0, 1))), np.append(intercept, 1.0)
+    features = Expansion(kernel, Z, root, intercept)
+    if 8 * rows.shape[0] * (len(Z) + 1) > _FEATURES_SHARE * rows.memory:
+        return _Computed(rows, features)
+    return DenseFeatures(features.values(rows), rows.threads)
 
 
 class VectorSpan:
@@ -141,25 +140,15 @@ class VectorSpan:
     rows : Rows
         The training rows.
     kernel : Kernel
-        Their kernel.
+        Their kernel, with a gradient.
 
     Attributes
     ----------
     n_kernel : int
         Kernel values computed until now, those of gradients included.
-
-    Raises
-    ------
-    ValueError
-        If the kernel has no gradient.
     """
 
     def __init__(self, rows: Rows, kernel: Kernel) -> None:
-        if not kernel.differentiable:
-            raise ValueError(
-                f"kernel={kernel.name!r} has no gradient, so its vectors cannot be moved; use a "
-                "kernel by name such as 'rbf', or a Kernel of your own with a `gradient` method."
-            )
         self.rows = rows
         self.kernel = kernel
         self.n_kernel = 0
@@ -206,28 +195,25 @@ class VectorSpan:
         # The ridge is a multiple of the mean diagonal, which moves with the vectors too.
         inner[np.diag_indices(t)] += RIDGE / t * float(np.trace(inner))
         total: Matrix = quadratic * self.kernel.gradient(Z, Z, inner)
-        felt = np.flatnonzero(pull.any(axis=1))
-        active: IndexArray | None = None
-        if len(felt) < len(pull):
-            active, pull = felt, pull[felt]
-        visit: _Pull | _GaussianPull = _Pull(self.kernel, Z, beta, pull)
-        if space is not None and type(self.kernel) is RBF:
-            visit = _GaussianPull(self.kernel.gamma, Z, beta, pull, active, space)
+        if type(self.kernel) is not RBF:
+            space = None
+        active = np.flatnonzero(pull.any(axis=1))
+        visit = partial(_pulled, self.kernel, Z, beta, pull, active, space)
         for part in self.rows.scan(visit, active, width=3 * t):
             total -= part
-        self.n_kernel += t * t if isinstance(visit, _GaussianPull) else (len(pull) + t) * t
+        self.n_kernel += t * t if space is not None else (len(active) + t) * t
         return total
 
     def _factor(self, Z: Matrix) -> Matrix:
         """Return the Cholesky factor of K_z with its ridge."""
-        gram = np.asarray(self.kernel.block(Z, Z), dtype=np.float64)
+        gram = self.kernel.block(Z, Z)
         gram = 0.5 * (gram + gram.T)
         mean = float(np.trace(gram)) / len(Z)
         # All vectors at a point where the kernel vanishes have no span; any ridge will do there.
         gram[np.diag_indices(len(Z))] += RIDGE * mean if mean > 0 else 1.0
         if np.isfinite(gram).all() and mean >= 0:
             try:
-                return np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
+                return np.linalg.cholesky(gram)
             except LinAlgError:
                 pass
         raise NoSpan(
@@ -237,69 +223,24 @@ class VectorSpan:
         )
 
 
-def started(start: Marginal | None, t: int, n_problems: int) -> tuple[Matrix, Vector] | None:
-    """Return coefficients and intercepts to start from, or None where there are none that fit.
+def _pulled(
+    kernel: Any,
+    Z: Matrix,
+    beta: Matrix,
+    pull: Matrix,
+    active: IndexArray,
+    space: Whitened | None,
+    block: Any,
+    where: slice,
+) -> Matrix:
+    """Return Σ_i Σ_p r_ip β_up ∂k(x_i, z_u)/∂z_u over the rows of a block.
 
-    Vectors that joined behind those of `start` have the coefficient zero.
+    With `space`, the values of the kernel are those of the features again, K = F Lᵀ, for far fewer
+    products than from the rows.
     """
-    if start is None or start.beta.shape[1] != n_problems or len(start.beta) > t:
-        return None
-    beta = np.zeros((t, n_problems))
-    beta[: len(start.beta)] = start.beta
-    return beta, start.intercept
-
-
-@dataclass(frozen=True)
-class _Features:
-    """Visitor: Tᵀψ_z of a block."""
-
-    kernel: Kernel
-    Z: Matrix
-    root: Matrix
-
-    def __call__(self, block: Any, where: slice) -> Matrix:
-        values = self.kernel.block(block, self.Z, out=np.empty((block.shape[0], len(self.Z))))
-        features: Matrix = values @ self.root
-        return features
-
-
-@dataclass(frozen=True)
-class _Pull:
-    """Visitor: Σ_i Σ_p r_ip β_up ∂k(x_i, z_u)/∂z_u."""
-
-    kernel: Kernel
-    Z: Matrix
-    beta: Matrix
-    pull: Matrix
-
-    def __call__(self, block: Any, where: slice) -> Matrix:
-        weight = self.pull[where] @ self.beta.T
-        return np.asarray(self.kernel.gradient(block, self.Z, weight), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class _GaussianPull:
-    """Visitor: the same for the Gaussian kernel, 2γ Σ_i Σ_p r_ip β_up k(x_i, z_u) (x_i − z_u).
-
-    Its values are those of the features again, K = F Lᵀ, for far fewer products than from the rows.
-    """
-
-    gamma: float
-    Z: Matrix
-    beta: Matrix
-    pull: Matrix
-    active: IndexArray | None
-    space: Whitened
-
-    def __call__(self, block: Any, where: slice) -> Matrix:
-        t = len(self.Z)
-        index = where if self.active is None else self.active[where]
-        weight = self.space.features.block(index)[:, :t] @ self.space.factor.T
-        weight *= self.pull[where] @ self.beta.T
-        X, Z = dense_if_cheap(block), self.Z
-        if not sparse.issparse(X):
-            # Rows far from the origin would cancel.
-            centre = Z.mean(axis=0)
-            X, Z = X - centre, Z - centre
-        total = weighted_rows(weight, X) - weight.sum(axis=0)[:, None] * Z
-        return np.asarray(2.0 * self.gamma * total, dtype=np.float64)
+    index = active[where]
+    weight = pull[index] @ beta.T
+    if space is None:
+        return np.asarray(kernel.gradient(block, Z, weight))
+    values = space.features.block(index)[:, : len(Z)] @ space.factor.T
+    return np.asarray(kernel.gradient(block, Z, weight, values))

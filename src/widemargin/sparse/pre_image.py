@@ -17,40 +17,47 @@ k(z, z) = 1 and the gradient of ⟨r, φ(z)⟩ vanishes where
 r's own expansion in place of w's: a fixed point. The step to it points uphill in ⟨r, φ(z)⟩² also
 where some a are negative, but it may be too long, even without end where the denominator, which is
 ⟨r, φ(z)⟩, vanishes. It is halved until it does climb. Other kernels, and the last digits, are left
-to L-BFGS. After each vector all coefficients are computed again,
+to the search that moves many vectors. After each vector all coefficients are computed again,
 
     β  =  K_z⁻¹ K_zx a,                                                                        (47)
 
 by a Cholesky factor that grows by a row. With its L, and q = L⁻¹ K_zx a, (4) is ‖w‖² − Σ q².
 
 `Distance` is half of (4) with the best β, as a marginal function of Z: to move all vectors together
-at the end, as Burges does.
+at the end, as Burges does, and with r in place of w to move one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import optimize
 from scipy.linalg import solve_triangular
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.kernels import RBF, Kernel
 from widemargin.rows import as_rows
-from widemargin.sparse.marginal import Marginal, VectorSpan
+from widemargin.sparse.marginal import Marginal, NoSpan, VectorSpan
 from widemargin.sparse.vector_search import minimise
 
-# Steps shorter than this share of the kernel's width end the fixed-point iteration.
+# Steps shorter than this share of the kernel's width are none.
 _TOL = 1e-9
-# Halvings of a step that does not climb.
-_HALVINGS = 20
+# Relative change of ⟨r, φ(z)⟩² at which the search for a vector ends from each start.
+_ROUGH_TOL = 1e-3
+# And from the best end.
+_FINE_TOL = 1e-12
+# Relative change of (4) at which the search for all of them ends.
+_ALL_VECTORS_TOL = 1e-7
 # A vector whose image has less than this share outside the span of the others says nothing new.
 _INDEPENDENT = 1e-10
 # Relative squared distance that is rounding.
 _NOTHING = 1e-14
-# Rows of a piece of the kernel matrix of the vectors of a machine; bytes for `Distance`.
-_CHUNK, _MEMORY = 1024, 1 << 28
+# Relative squared length below zero that is no rounding any more.
+_NEGATIVE = 1e-10
+# Rows of a piece of the kernel matrix of the vectors of a machine.
+_CHUNK = 1024
+# Bytes for blocks of the vectors of a machine.
+_MEMORY = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,7 @@ class Combination:
 
     def terms(self, Z: Matrix) -> Matrix:
         """Return a_i k(x_i, z_j)."""
-        values = np.asarray(self.kernel.block(self.vectors, Z), dtype=np.float64)
-        terms: Matrix = self.coef[:, None] * values
+        terms: Matrix = self.coef[:, None] * self.kernel.block(self.vectors, Z)
         return terms
 
     def onto(self, Z: Matrix) -> Vector:
@@ -83,6 +89,17 @@ class Combination:
             self.terms(Z[first : first + _CHUNK]).sum(axis=0) for first in range(0, len(Z), _CHUNK)
         ]
         return np.concatenate(parts)
+
+    def squares(self) -> tuple[Vector, float, float]:
+        """Return the products with all φ(x_i), the squared length, and what it is made of."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            onto = self.onto(self.vectors)
+            return onto, float(self.coef @ onto), float(np.abs(self.coef) @ np.abs(onto))
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of x, over all features."""
+        return float(np.sqrt(self.vectors.var(axis=0).mean()))
 
 
 @dataclass(frozen=True)
@@ -108,6 +125,32 @@ class Reduced:
     n_iter: int
 
 
+class Distance(VectorSpan):
+    """Half of (4) with the best coefficients, and its gradient: a marginal function.
+
+    Parameters
+    ----------
+    machine : Combination
+        w.
+    square : float
+        ‖w‖²; with zero in its place, the value is lower by half of it.
+    """
+
+    def __init__(self, machine: Combination, square: float) -> None:
+        super().__init__(as_rows(machine.vectors, memory=_MEMORY, threads=1), machine.kernel)
+        self.coef = machine.coef
+        self.square = square
+
+    def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
+        """Return the value and the gradient at Z. There is nothing to start from."""
+        space = self.whitened(Z)
+        along = space.features.sums(self.coef[None])[0]
+        beta = (space.root @ along)[:, None]
+        value = 0.5 * (self.square - float(along @ along))
+        gradient = self.gradient(Z, beta, self.coef[:, None], space=space)
+        return Marginal(value, gradient, beta, np.zeros(1), value)
+
+
 def pre_image(target: Combination, starts: Matrix, max_iter: int = 100) -> tuple[Vector, int]:
     """Return z of the largest ⟨target, φ(z)⟩² / k(z, z) that is found, and the steps it took.
 
@@ -120,87 +163,54 @@ def pre_image(target: Combination, starts: Matrix, max_iter: int = 100) -> tuple
     max_iter : int, default=100
         Steps at the most from each of them.
     """
-    n_iter = 0
     if isinstance(target.kernel, RBF):
-        starts, n_iter = _fixed_points(target, starts, max_iter)
-        # L-BFGS for the last digits of the best one only.
-        value = np.abs(target.terms(starts).sum(axis=0))
-        starts = starts[[int(value.argmax())]]
-    found = [_ascended(target, start, max_iter) for start in starts]
-    _, z, _ = max(found, key=lambda each: each[0])
-    return z, n_iter + sum(steps for *_, steps in found)
+        ends, n_iter = _fixed_points(target, starts, max_iter)
+    else:
+        found = [_climbed(target, z, max_iter, _ROUGH_TOL) for z in starts]
+        ends, n_iter = np.array([z for z, _ in found]), sum(steps for _, steps in found)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        value = target.onto(ends) ** 2 / target.kernel.diagonal(ends)
+    best = ends[int(np.nan_to_num(value, posinf=0.0).argmax())]
+    z, steps = _climbed(target, best, max_iter, _FINE_TOL)
+    return z, n_iter + steps
+
+
+def _climbed(target: Combination, z: Vector, max_iter: int, tol: float) -> tuple[Vector, int]:
+    """Return where the search for one vector goes to, and its steps."""
+    try:
+        found = minimise(
+            Distance(target, 0.0), z[None], max_iter=max_iter, tol=tol, length=target.spread
+        )
+    except NoSpan:
+        # A kernel that is not Mercer's, at a vector where that shows.
+        return z, 0
+    return found.vectors[0], found.certificate.n_iter
 
 
 def _fixed_points(target: Combination, starts: Matrix, max_iter: int) -> tuple[Matrix, int]:
     """Return where the fixed-point iteration goes to from each start, with the steps."""
-    Z, X = starts.copy(), target.vectors
+    Z, X, share = starts.copy(), target.vectors, np.ones(len(starts))
     width = 1.0 / np.sqrt(target.kernel.gamma)  # type: ignore[attr-defined]
     # No step leads farther than across all vectors, whatever the denominator is.
     reach = 2.0 * float(np.linalg.norm(X - X.mean(axis=0), axis=1).max())
-    terms = target.terms(Z)
-    moving, n_iter = np.arange(len(Z)), 0
+    terms, n_iter = target.terms(Z), 0
     for _ in range(max_iter):
-        value = terms[:, moving].sum(axis=0)
+        value = terms.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = (terms[:, moving].T @ X) / value[:, None] - Z[moving]
+            step = (terms.T @ X) / value[:, None] - Z
             size = np.linalg.norm(step, axis=1)
-            # Not a number where the denominator vanishes: such a start stays where it is.
-            go = (size > _TOL * width) & np.isfinite(size)
-        moving, value = moving[go], np.abs(value[go])
-        step = step[go] * np.minimum(1.0, reach / size[go])[:, None]
+            trial = Z + step * np.minimum(share, reach / size)[:, None]
+        # Not a number where the denominator vanishes: such a start stays where it is.
+        moving = np.flatnonzero(np.isfinite(trial).all(axis=1) & (share * size > _TOL * width))
         if not len(moving):
             break
         n_iter += len(moving)
-        waiting, length = np.arange(len(moving)), 1.0
-        for _ in range(_HALVINGS):
-            trial = Z[moving[waiting]] + length * step[waiting]
-            values = target.terms(trial)
-            climbs = np.abs(values.sum(axis=0)) > value[waiting]
-            taken = moving[waiting[climbs]]
-            Z[taken], terms[:, taken] = trial[climbs], values[:, climbs]
-            waiting, length = waiting[~climbs], 0.5 * length
-            if not len(waiting):
-                break
-        moving = np.delete(moving, waiting)
+        values = target.terms(trial[moving])
+        climbs = np.abs(values.sum(axis=0)) > np.abs(value[moving])
+        share[moving] = np.where(climbs, 1.0, 0.5 * share[moving])
+        Z[moving[climbs]] = trial[moving[climbs]]
+        terms[:, moving[climbs]] = values[:, climbs]
     return Z, n_iter
-
-
-def _ascended(target: Combination, start: Vector, max_iter: int) -> tuple[float, Vector, int]:
-    """Return the best value and vector that L-BFGS sees, with its steps."""
-    kernel, X = target.kernel, target.vectors
-    one = np.ones((1, 1))
-    spread = float(np.sqrt(X.var(axis=0).mean()))
-    length = spread if 0 < spread < np.inf else 1.0
-
-    def value_and_gradient(z: Matrix) -> tuple[float, Vector]:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value = float(target.terms(z).sum())
-            norm = float(kernel.diagonal(z)[0])
-            pull = kernel.gradient(X, z, target.coef[:, None])[0]
-            longer = 2.0 * kernel.gradient(z, z, one)[0]
-            share = value / norm if norm > 0 else 0.0
-            gradient = 2.0 * share * pull - share * share * longer
-        if not (np.isfinite(value * share) and np.isfinite(gradient).all()):
-            return 0.0, np.zeros(len(start))
-        return value * share, gradient
-
-    scale = value_and_gradient(start[None])[0]
-    if not scale > 0:
-        return 0.0, start, 0
-    best = (scale, start)
-
-    def minus(x: Vector) -> tuple[float, Vector]:
-        nonlocal best
-        z = start + length * x
-        value, gradient = value_and_gradient(z[None])
-        if value > best[0]:
-            best = (value, z)
-        return -value / scale, -gradient * (length / scale)
-
-    options = {"maxiter": max_iter, "ftol": 1e-15, "gtol": 1e-9}
-    x = np.zeros(len(start))
-    result = optimize.minimize(minus, x, jac=True, method="L-BFGS-B", options=options)
-    return *best, int(result.nit)
 
 
 def reduced(
@@ -234,100 +244,72 @@ def reduced(
     ValueError
         If ‖w‖² is negative or not finite.
     """
-    kernel, X, a = machine.kernel, machine.vectors, machine.coef
-    m = len(X)
-    if count >= m:
-        return Reduced(X, a, np.zeros(1), 0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        onto = machine.onto(X)
-        square, size = float(a @ onto), float(np.abs(a) @ np.abs(onto))
-    if not square >= -1e-10 * size or not np.isfinite(square):
+    kernel, X = machine.kernel, machine.vectors
+    if count >= len(X):
+        return Reduced(X, machine.coef, np.zeros(1), 0)
+    onto, square, size = machine.squares()
+    if not square >= -_NEGATIVE * size or not np.isfinite(square):
         raise ValueError(
             f"The {kernel.name} kernel gives the machine a squared length of {square:g}, so that "
             "there is nothing to come near to; scale X, or use a kernel such as 'rbf'."
         )
-    if square <= 1e-14 * size:
+    if square <= _NOTHING * size:
         return Reduced(X[:1], np.zeros(1), np.zeros(1), 0)
     diagonal = np.maximum(kernel.diagonal(X), np.finfo(float).tiny)
-    Z, L, q = np.empty((count, X.shape[1])), np.zeros((count, count)), np.zeros(count)
-    across, beta = np.empty((m, count)), np.zeros(0)
-    distance: list[float] = []
-    t = n_iter = 0
-    while t < count:
-        best = X[[int(((onto - across[:, :t] @ beta) ** 2 / diagonal).argmax())]]
-        starts = np.concatenate([best, X[rng.integers(m, size=n_restarts - 1)]])
-        residual = Combination(kernel, np.concatenate([X, Z[:t]]), np.concatenate([a, -beta]))
-        z, steps = pre_image(residual, starts, max_iter)
-        n_iter += steps
-        for Z[t] in (z, best[0]):
-            own = float(kernel.diagonal(Z[t : t + 1])[0])
-            row = np.asarray(kernel.block(Z[:t], Z[t : t + 1]), dtype=np.float64)[:, 0]
-            L[t, :t] = solve_triangular(L[:t, :t], row, lower=True) if t else row
-            pivot = own - float(L[t, :t] @ L[t, :t])
-            if pivot > _INDEPENDENT * own:
+    found = Reduced(X[:0], np.zeros(0), np.ones(1), 0)
+    L, across = np.zeros((count, count)), np.empty((len(X), 0))
+    while len(found.vectors) < count and found.distance[-1] > _NOTHING:
+        Z, t = found.vectors, len(found.vectors)
+        best = X[int(((onto - across @ found.coef) ** 2 / diagonal).argmax())]
+        starts = np.vstack([best, X[rng.integers(len(X), size=n_restarts - 1)]])
+        coef = np.append(machine.coef, -found.coef)
+        z, steps = pre_image(Combination(kernel, np.vstack([X, Z]), coef), starts, max_iter)
+        for Z in (np.vstack([found.vectors, z]), np.vstack([found.vectors, best])):
+            if _extend(L, kernel, Z):
                 break
         else:
             break
-        L[t, t] = np.sqrt(pivot)
-        across[:, t] = np.asarray(kernel.block(X, Z[t : t + 1]))[:, 0]
-        q[t] = (a @ across[:, t] - L[t, :t] @ q[:t]) / L[t, t]
-        t += 1
-        beta = solve_triangular(L[:t, :t].T, q[:t])
-        before = distance[-1] if distance else 1.0
-        distance.append(max(0.0, before - q[t - 1] ** 2 / square))
-        if distance[-1] <= _NOTHING:
-            break
-    if t == 0:
+        across = np.column_stack([across, kernel.block(X, Z[t:])])
+        q = solve_triangular(L[: t + 1, : t + 1], machine.coef @ across, lower=True)
+        coef = solve_triangular(L[: t + 1, : t + 1], q, lower=True, trans=1)
+        last = max(0.0, found.distance[-1] - q[t] ** 2 / square)
+        found = Reduced(Z, coef, np.append(found.distance, last), found.n_iter + steps)
+    if not len(found.vectors):
         raise ValueError(
             f"The {kernel.name} kernel has no vector of positive length here; use another such as "
             "'rbf'."
         )
-    result = Reduced(Z[:t].copy(), beta, np.array(distance), n_iter)
-    return _refined(machine, square, result, max_iter) if refine else result
+    found = replace(found, distance=found.distance[1:])
+    return _refined(machine, square, found, max_iter) if refine else found
 
 
-class Distance:
-    """Half of (4) with the best coefficients, and its gradient: a marginal function.
-
-    Parameters
-    ----------
-    machine : Combination
-        w.
-    square : float
-        ‖w‖².
-    """
-
-    def __init__(self, machine: Combination, square: float) -> None:
-        self.span = VectorSpan(as_rows(machine.vectors, memory=_MEMORY, threads=1), machine.kernel)
-        self.coef = machine.coef
-        self.square = square
-
-    @property
-    def n_kernel(self) -> int:
-        """Kernel values computed until now."""
-        return self.span.n_kernel
-
-    def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
-        """Return the value and the gradient at Z. There is nothing to start from."""
-        space = self.span.whitened(Z)
-        along = space.features.sums(self.coef[None])[0]
-        beta = (space.root @ along)[:, None]
-        value = 0.5 * max(0.0, self.square - float(along @ along))
-        gradient = self.span.gradient(Z, beta, self.coef[:, None])
-        return Marginal(value, gradient, beta, np.zeros(1), value)
+def _extend(L: Matrix, kernel: Kernel, Z: Matrix) -> bool:
+    """Write the row of the last vector into the Cholesky factor, unless it says nothing new."""
+    t = len(Z) - 1
+    values = kernel.block(Z, Z[t:])[:, 0]
+    if t:
+        L[t, :t] = solve_triangular(L[:t, :t], values[:t], lower=True)
+    pivot = values[t] - float(L[t, :t] @ L[t, :t])
+    if not pivot > _INDEPENDENT * values[t]:
+        return False
+    L[t, t] = np.sqrt(pivot)
+    return True
 
 
 def _refined(machine: Combination, square: float, greedy: Reduced, max_iter: int) -> Reduced:
     """Return the machine after all vectors have moved, if that made it nearer."""
-    spread = np.sqrt(machine.vectors.var(axis=0).mean())
-    function = Distance(machine, square)
-    length = float(spread)
     try:
-        found = minimise(function, greedy.vectors, max_iter=max_iter, tol=1e-7, length=length)
-    except ValueError:
+        found = minimise(
+            Distance(machine, square),
+            greedy.vectors,
+            max_iter=max_iter,
+            tol=_ALL_VECTORS_TOL,
+            length=machine.spread,
+        )
+    except NoSpan:
         # A kernel that is not Mercer's, at vectors where that shows.
         return greedy
-    last = 2.0 * found.marginal.value / square
+    last = max(0.0, 2.0 * found.marginal.value / square)
     if not last < greedy.distance[-1]:
         return greedy
     distance = np.append(greedy.distance, last)

@@ -10,12 +10,12 @@ the same vectors, and for coefficients and bias the SVM inside their span, (28) 
 
 from __future__ import annotations
 
-from itertools import combinations
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
@@ -29,7 +29,7 @@ from widemargin.base.parameters import check_parameters, keyword, parameters, po
 from widemargin.expansion import Expansion
 from widemargin.kernels import make_kernel
 from widemargin.problem import distinct_labels, winners
-from widemargin.rows import Distinct, as_rows, distinct_rows, parse_memory
+from widemargin.rows import Distinct, Rows, as_rows, distinct_rows, parse_memory
 from widemargin.sparse import trained
 from widemargin.sparse.pre_image import Combination, Reduced, reduced
 from widemargin.sparse.trained import Trained
@@ -179,7 +179,6 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
                 "ReducedSetClassifier requires y to be passed, but the target y is None; labels "
                 "are needed for method='mrs', and for an estimator that is not fitted."
             )
-        threads = n_threads(self.n_jobs)
         if y is None:
             validate_data(self, X, **_CHECKS)
             distinct = None
@@ -191,13 +190,15 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
                 sample_weight, X, dtype=np.float64, ensure_non_negative=True
             )
             code = trained.codes(y, weight, given.classes_ if fitted else None)
-            rows = as_rows(X, memory=parse_memory(self.memory), threads=threads)
-            distinct = distinct_rows(rows, code, weight)
+            distinct = distinct_rows(self._rows(X), code, weight)
         with single_threaded_blas():
             if distinct is not None and not fitted:
                 given = trained.fitted_copy(given, X, y, weight, distinct)
-            self._reduce(given, distinct, threads)
+            self._reduce(given, distinct)
         return self
+
+    def _rows(self, X: Any) -> Rows:
+        return as_rows(X, memory=parse_memory(self.memory), threads=n_threads(self.n_jobs))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the signed margin of each row, one column a class if there are more than two.
@@ -213,7 +214,25 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
             Positive for the second class, or largest for the predicted one. Where machines vote:
             the votes, and within them the sum of the margins, as ``SVC`` has it.
         """
-        return self._scores(self._values(X))
+        values = self._values(X)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        if not self.pairwise_:
+            return values
+        scores: Matrix = _ovr_decision_function(values <= 0, -values, len(self.classes_))
+        return scores
+
+    def _values(self, X: Any) -> Matrix:
+        """Return the values of all machines."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **_CHECKS)
+        kernel = make_kernel(
+            self.kernel_, gamma=self.gamma_, degree=self.degree_, coef0=self.coef0_
+        )
+        coef = np.ascontiguousarray(self.coef_.T)
+        machines = Expansion(kernel, self.expansion_vectors_, coef, self.intercept_)
+        with single_threaded_blas():
+            return machines.values(self._rows(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
@@ -228,21 +247,20 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        values = self._values(X)
-        if not self.pairwise_ or self.break_ties_:
-            return winners(self.classes_, self._scores(values))
-        votes = np.zeros((len(values), len(self.classes_)), dtype=np.intp)
-        for p, (i, j) in enumerate(combinations(range(len(self.classes_)), 2)):
-            votes[:, i] += values[:, p] > 0
-            votes[:, j] += values[:, p] <= 0
-        return winners(self.classes_, votes)
+        scores = self.decision_function(X)
+        if self.pairwise_ and not self.break_ties_:
+            # Votes without the margins, which are less than half a vote.
+            scores = np.rint(scores)
+        return winners(self.classes_, scores)
 
     # The steps of `fit`.
 
-    def _reduce(self, estimator: Any, distinct: Distinct | None, threads: int) -> None:
+    def _reduce(self, estimator: Any, distinct: Distinct | None) -> None:
         """Compress the machines of a fitted estimator, and set the attributes."""
         # The one that cross-validation chose.
         estimator = getattr(estimator, "best_estimator_", estimator)
+        # An engine of its choice may have made cells.
+        trained.check_compressible(estimator)
         svm = trained.machines_of(estimator)
         d = svm.vectors.shape[1]
         if d != self.n_features_in_:
@@ -252,29 +270,27 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
             )
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rngs = np.random.default_rng(seed).spawn(len(svm.intercept))
+        threads = n_threads(self.n_jobs)
 
         def one(p: int) -> Reduced:
             return self._reduced(svm, p, rngs[p])
 
         found = list(ordered_map(one, range(len(rngs)), threads))
-        sizes = [len(each.vectors) for each in found]
+        vectors, coef = [each.vectors for each in found], [each.coef for each in found]
+        self.intercept_ = svm.intercept.copy()
+        if self.method == "mrs" and distinct is not None:
+            coef, self.intercept_ = trained.fitted_again(estimator, svm, distinct, vectors, threads)
         self.classes_ = estimator.classes_
         self.kernel_, self.gamma_ = estimator.kernel, svm.gamma
         self.degree_, self.coef0_ = estimator.degree, estimator.coef0
         self.pairwise_ = svm.pairwise
         self.break_ties_ = bool(getattr(estimator, "break_ties", False))
-        self.expansion_vectors_ = np.concatenate([each.vectors for each in found])
-        self.vector_problem_ = np.repeat(np.arange(len(found)), sizes)
+        self.expansion_vectors_ = np.concatenate(vectors)
+        self.coef_ = block_diag(*coef)
+        self.vector_problem_ = np.repeat(np.arange(len(coef)), [len(beta) for beta in coef])
         self.n_vectors_ = len(self.expansion_vectors_)
         self.distance_ = [each.distance for each in found]
         self.n_iter_ = max(1, sum(each.n_iter for each in found))
-        coef, self.intercept_ = [each.coef for each in found], svm.intercept.copy()
-        if self.method == "mrs" and distinct is not None:
-            vectors = [each.vectors for each in found]
-            coef, self.intercept_ = trained.fitted_again(estimator, svm, distinct, vectors, threads)
-        self.coef_ = np.zeros((len(found), self.n_vectors_))
-        for p, beta in enumerate(coef):
-            self.coef_[p, self.vector_problem_ == p] = beta
 
     def _reduced(self, svm: Trained, p: int, rng: np.random.Generator) -> Reduced:
         """Return one machine with few vectors."""
@@ -283,7 +299,7 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
             used = np.arange(1)
         count = self.n_vectors
         if not isinstance(count, Integral):
-            count = max(1, round(float(count) * len(used)))
+            count = max(1, round(count * len(used)))
         return reduced(
             Combination(svm.kernel, svm.vectors[used], svm.coef[used, p]),
             int(count),
@@ -292,28 +308,3 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
             max_iter=self.max_iter,
             refine=self.refine,
         )
-
-    # Prediction.
-
-    def _values(self, X: Any) -> Matrix:
-        """Return the values of all machines."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **_CHECKS)
-        kernel = make_kernel(
-            self.kernel_, gamma=self.gamma_, degree=self.degree_, coef0=self.coef0_
-        )
-        coef = np.ascontiguousarray(self.coef_.T)
-        machines = Expansion(kernel, self.expansion_vectors_, coef, self.intercept_)
-        threads = n_threads(self.n_jobs)
-        with single_threaded_blas():
-            rows = as_rows(X, memory=parse_memory(self.memory), threads=threads)
-            return machines.values(rows)
-
-    def _scores(self, values: Matrix) -> Matrix:
-        """Return what machines say of classes."""
-        if len(self.classes_) == 2:
-            return values[:, 0]
-        if not self.pairwise_:
-            return values
-        scores: Matrix = _ovr_decision_function(values < 0, -values, len(self.classes_))
-        return scores

@@ -36,6 +36,7 @@ _TOL = 1e-5
 _ITERATIONS = 50
 # A machine shorter than this, relative to its terms, is nothing that vectors could come near to.
 _NOTHING = 1e-14
+# Bytes for blocks of the support vectors.
 _MEMORY = 1 << 28
 
 
@@ -68,17 +69,15 @@ def reduced_set(
     if count >= len(machine.vectors):
         return machine.vectors
     Z = _clusters(machine, count, rng)
-    with np.errstate(over="ignore", invalid="ignore"):
-        onto = machine.onto(machine.vectors)
-        square, size = float(machine.coef @ onto), float(np.abs(machine.coef) @ np.abs(onto))
+    _, square, size = machine.squares()
     if not (np.isfinite(square) and square > _NOTHING * size):
         return Z
     try:
         function = Distance(machine, square)
         if 2.0 * function(Z).value > most_left * square:
             return Z
-        spread = float(np.sqrt(machine.vectors.var(axis=0).mean()))
-        found = minimise(function, Z, max_iter=max_iter, tol=_TOL, length=spread, deadline=deadline)
+        length = machine.spread
+        found = minimise(function, Z, max_iter=max_iter, tol=_TOL, length=length, deadline=deadline)
         return found.vectors
     except NoSpan:
         # A kernel that is not Mercer's, at vectors where that shows.

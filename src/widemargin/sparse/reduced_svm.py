@@ -16,7 +16,6 @@ solved as `SquaredHinge` is, on the rows ψ_z(x) themselves; the second is `Hing
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,14 @@ from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Deadline, Resources
 from widemargin.problem import Problem
 from widemargin.sparse.hinge_marginal import Hinge
-from widemargin.sparse.marginal import Marginal, MarginalFunction, features_of
-from widemargin.sparse.placement import SparseOptions, fit_sparse
-from widemargin.sparse.sparse_margin import keep_sparse
+from widemargin.sparse.marginal import Marginal, features_of
+from widemargin.sparse.placement import fit_sparse
+from widemargin.sparse.sparse_options import SparseOptions, keep_sparse
 from widemargin.sparse.squared_hinge_marginal import solve_squared_hinge
-from widemargin.sparse.vector_search import Found
 
 
 def _kept(name: str, kernel: Any) -> None:
+    """Raise if the vectors of a kernel are not there to be kept."""
     if isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(
             f"{name}='precomputed' has no vectors that could be kept; give the rows and a kernel "
@@ -144,11 +143,12 @@ class ReducedSVMClassifier(KernelClassifier):
                 f"method='mrsvm' needs a kernel with a gradient, which kernel={self.kernel!r} has "
                 "not; use method='rsvm', or a kernel such as 'rbf'."
             )
-        return fit_sparse(problem, _Reduced(self.method), self._options(resources))
+        return fit_sparse(problem, self._options(resources))
 
     def _options(self, resources: Resources) -> SparseOptions:
         return SparseOptions(
             **vars(resources),
+            function=Simplified if self.method == "rsvm" else Hinge,
             n_vectors=self.n_vectors,
             init="distinct",
             move=False,
@@ -160,23 +160,6 @@ class ReducedSVMClassifier(KernelClassifier):
         keep_sparse(self, fitted)
 
 
-@dataclass(frozen=True)
-class _Reduced:
-    """The machine for given vectors."""
-
-    method: str
-
-    def function(self, problem: Problem, deadline: Deadline) -> MarginalFunction:
-        """Return the best machine for given vectors."""
-        if self.method == "rsvm":
-            return Simplified(problem, deadline)
-        return Hinge(problem, deadline)
-
-    def machine(self, problem: Problem, found: Found, deadline: Deadline) -> Marginal:
-        """Return the machine on the vectors."""
-        return found.marginal
-
-
 class Simplified:
     """The machine of the RSVM for given vectors.
 
@@ -184,11 +167,11 @@ class Simplified:
     ----------
     problem : Problem
         Rows with labels and weights, and the kernel.
-    deadline : Deadline, default=None
+    deadline : Deadline
         When to leave it at the steps that are done.
     """
 
-    def __init__(self, problem: Problem, deadline: Deadline | None = None) -> None:
+    def __init__(self, problem: Problem, deadline: Deadline) -> None:
         self.problem = problem
         self.deadline = deadline
         self.n_kernel = 0
@@ -196,14 +179,8 @@ class Simplified:
     def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
         """Return the least objective and the machines at Z; the gradient is left at zero."""
         problem, t = self.problem, len(Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            features = features_of(problem.rows, problem.kernel, Z, np.eye(t), True)
-            self.n_kernel += problem.n * t
-            v, _, value, dual = solve_squared_hinge(problem, features, None, self.deadline)
-        if not np.isfinite(v).all():
-            raise ValueError(
-                f"kernel={problem.kernel.name!r} gives infinite or undefined values on this data: "
-                "scale X (for example with StandardScaler) or use smaller kernel parameters."
-            )
+        features = features_of(problem.rows, problem.kernel, Z, np.eye(t), True)
+        self.n_kernel += problem.n * t
+        v, _, value, dual = solve_squared_hinge(problem, features, None, self.deadline)
         beta = np.ascontiguousarray(v[:, :t].T)
         return Marginal(value, np.zeros_like(Z), beta, v[:, t], dual)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from widemargin.base import parameters as check
@@ -11,12 +10,11 @@ from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Deadline, Resources
 from widemargin.problem import Problem
+from widemargin.sparse import sparse_options
 from widemargin.sparse.fisher_marginal import Fisher
 from widemargin.sparse.hinge_marginal import Hinge
-from widemargin.sparse.marginal import Marginal, MarginalFunction
-from widemargin.sparse.placement import SparseOptions, fit_sparse, given_start
-from widemargin.sparse.sparse_margin import check_gradient, check_init, check_movable, keep_sparse
-from widemargin.sparse.vector_search import Found
+from widemargin.sparse.placement import fit_sparse
+from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, moving_options
 
 
 @parameters
@@ -121,46 +119,23 @@ class SparseFisherClassifier(KernelClassifier):
     mu: float = keyword(1e-3, check.positive)
     coefficients: str = keyword("svm", check.choice("svm", "fisher"))
     C: float = keyword(1.0, check.positive)
-    kernel: Any = keyword("rbf", check_movable)
-    init: Any = keyword("kmeans", check_init)
+    kernel: Any = keyword("rbf", sparse_options.movable)
+    init: Any = keyword("kmeans", sparse_options.start)
     grow: str | None = keyword(None, check.none_or(check.choice("one", "double")))
     max_iter: int = keyword(200, check.count)
     tol: float = keyword(1e-5, check.not_negative)
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
-        check_gradient(problem, self.kernel)
-        placing = _Discriminant(self.mu, self.coefficients)
-        return fit_sparse(problem, placing, self._options(resources))
+        return fit_sparse(problem, self._options(resources))
 
     def _options(self, resources: Resources) -> SparseOptions:
-        given = not isinstance(self.init, str)
-        return SparseOptions(
-            **vars(resources),
-            n_vectors=self.n_vectors,
-            init=given_start(self.init, self.n_features_in_) if given else self.init,
-            grow=self.grow,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        machine = Hinge if self.coefficients == "svm" else None
+        return moving_options(self, resources, function=self._quotient, machine=machine)
+
+    def _quotient(self, problem: Problem, deadline: Deadline) -> Fisher:
+        """Return minus Fisher's quotient of the one problem there is."""
+        return Fisher(problem.rows, problem.kernel, problem.sign(0), problem.weight, self.mu)
 
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         super()._keep(problem, fitted)
         keep_sparse(self, fitted)
-
-
-@dataclass(frozen=True)
-class _Discriminant:
-    """W is minus Fisher's quotient; the machine on the vectors may be an SVM."""
-
-    mu: float
-    coefficients: str
-
-    def function(self, problem: Problem, deadline: Deadline) -> MarginalFunction:
-        """Return W of some rows, for the one problem there is."""
-        return Fisher(problem.rows, problem.kernel, problem.sign(0), problem.weight, self.mu)
-
-    def machine(self, problem: Problem, found: Found, deadline: Deadline) -> Marginal:
-        """Return the SVM on the vectors, or the discriminant itself."""
-        if self.coefficients == "fisher":
-            return found.marginal
-        return Hinge(problem, deadline)(found.vectors)

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.expansion import Earlier, Fitted
-from widemargin.loop import Deadline, Resources
+from widemargin.loop import Resources
 from widemargin.problem import Problem
+from widemargin.sparse import sparse_options
 from widemargin.sparse.hinge_marginal import Hinge
-from widemargin.sparse.marginal import Marginal, MarginalFunction
-from widemargin.sparse.placement import FittedSparse, SparseOptions, fit_sparse, given_start
+from widemargin.sparse.placement import fit_sparse
+from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, moving_options
 from widemargin.sparse.squared_hinge_marginal import SquaredHinge
-from widemargin.sparse.vector_search import Found
-
-
-def check_movable(name: str, kernel: Any) -> None:
-    """Raise if the vectors of a kernel are not there to be moved."""
-    if isinstance(kernel, str) and kernel == "precomputed":
-        raise ValueError(
-            f"{name}='precomputed' has no vectors that could be moved; give the rows and a kernel "
-            "with a gradient, such as 'rbf'."
-        )
-
-
-def check_gradient(problem: Problem, kernel: Any) -> None:
-    """Raise if a kernel has no gradient."""
-    if not problem.kernel.differentiable:
-        raise ValueError(
-            f"kernel={kernel!r} has no gradient, so its vectors cannot be moved; use a kernel such "
-            "as 'rbf', or `MarginClassifier`, which chooses rows."
-        )
-
-
-def check_init(name: str, value: Any) -> None:
-    """Raise if a word does not say where vectors start."""
-    if isinstance(value, str):
-        check.check_choice(name, value, ("kmeans", "random", "reduced_set"))
 
 
 @parameters
@@ -147,58 +122,20 @@ class SparseMarginClassifier(KernelClassifier):
     n_vectors: float = positional(0.1, check.vectors_or_share)
     C: float = keyword(1.0, check.positive)
     loss: str = keyword("hinge", check.choice("hinge", "squared_hinge"))
-    kernel: Any = keyword("rbf", check_movable)
-    init: Any = keyword("kmeans", check_init)
+    kernel: Any = keyword("rbf", sparse_options.movable)
+    init: Any = keyword("kmeans", sparse_options.start)
     share_vectors: bool = keyword(False)
     grow: str | None = keyword(None, check.none_or(check.choice("one", "double")))
     max_iter: int = keyword(200, check.count)
     tol: float = keyword(1e-5, check.not_negative)
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
-        check_gradient(problem, self.kernel)
-        return fit_sparse(problem, _Margin(self.loss), self._options(resources))
+        return fit_sparse(problem, self._options(resources))
 
     def _options(self, resources: Resources) -> SparseOptions:
-        given = not isinstance(self.init, str)
-        return SparseOptions(
-            **vars(resources),
-            n_vectors=self.n_vectors,
-            init=given_start(self.init, self.n_features_in_) if given else self.init,
-            share_vectors=self.share_vectors,
-            grow=self.grow,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        function = Hinge if self.loss == "hinge" else SquaredHinge
+        return moving_options(self, resources, function=function, share_vectors=self.share_vectors)
 
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         super()._keep(problem, fitted)
         keep_sparse(self, fitted)
-
-
-@dataclass(frozen=True)
-class _Margin:
-    """W is the optimum of the SVM."""
-
-    loss: str
-
-    def function(self, problem: Problem, deadline: Deadline) -> MarginalFunction:
-        """Return W for some problems and rows."""
-        kind = Hinge if self.loss == "hinge" else SquaredHinge
-        return kind(problem, deadline)
-
-    def machine(self, problem: Problem, found: Found, deadline: Deadline) -> Marginal:
-        """Return the machine on the vectors that were found."""
-        return found.marginal
-
-
-def keep_sparse(estimator: Any, fitted: Fitted) -> None:
-    """Set what is special about few vectors."""
-    assert isinstance(fitted, FittedSparse)
-    estimator.expansion_vectors_, estimator.coef_ = fitted.vectors, estimator.dual_coef_
-    estimator.n_vectors_ = len(fitted.vectors)
-    estimator.vector_problem_ = fitted.vector_problem
-    estimator.history_ = fitted.history
-    if hasattr(estimator, "accuracy_curve_"):
-        del estimator.accuracy_curve_
-    if fitted.curve is not None:
-        estimator.accuracy_curve_ = fitted.curve

@@ -23,10 +23,10 @@ from widemargin.arrays import Matrix
 from widemargin.loop import Deadline
 from widemargin.problem import Problem
 from widemargin.qp.newton import Features, Newton, Piecewise, best_start
-from widemargin.sparse.marginal import Marginal, VectorSpan, started
+from widemargin.sparse.marginal import Marginal, VectorSpan
 
 
-class SquaredHinge:
+class SquaredHinge(VectorSpan):
     """W(Z) and ∇W(Z) of the L2-SVM for several problems.
 
     Parameters
@@ -38,29 +38,22 @@ class SquaredHinge:
     """
 
     def __init__(self, problem: Problem, deadline: Deadline | None = None) -> None:
-        self.span = VectorSpan(problem.rows, problem.kernel)
+        super().__init__(problem.rows, problem.kernel)
         self.problem = problem
         self.deadline = deadline
 
-    @property
-    def n_kernel(self) -> int:
-        """Kernel values computed until now."""
-        return self.span.n_kernel
-
     def __call__(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
         """Return W and ∇W at Z."""
-        t, n_problems = len(Z), self.problem.n_problems
-        space = self.span.whitened(Z, with_one=True)
+        space = self.whitened(Z, with_one=True)
         near: Matrix | None = None
-        guess = started(start, t, n_problems)
-        if guess is not None:
-            near = np.column_stack([guess[0].T @ space.factor, guess[1]])
+        if start is not None:
+            near = np.column_stack([start.beta.T @ space.factor, start.intercept])
         v, pull, value, dual = solve_squared_hinge(
             self.problem, space.features, near, self.deadline
         )
-        beta = space.root @ v[:, :t].T
-        gradient = self.span.gradient(Z, beta, pull.T, space=space)
-        return Marginal(value, gradient, beta, v[:, t], dual)
+        beta = space.root @ v[:, :-1].T
+        gradient = self.gradient(Z, beta, pull.T, space=space)
+        return Marginal(value, gradient, beta, v[:, -1], dual)
 
 
 def solve_squared_hinge(

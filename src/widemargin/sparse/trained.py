@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, NuSVC
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.arrays import Matrix, Vector
+from widemargin.arrays import Codes, Matrix, Vector
+from widemargin.base.estimator import KernelEstimator, dense
 from widemargin.kernels import Kernel, make_kernel, resolve_gamma
-from widemargin.problem import Problem, encoded, one_vs_rest
+from widemargin.problem import Problem, class_factors, encoded, one_vs_rest
 from widemargin.rows import Distinct, weighted_moments
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import Marginal
@@ -75,34 +74,24 @@ def is_fitted(estimator: Any) -> bool:
 
 def check_compressible(estimator: Any) -> None:
     """Raise unless an estimator is a kernel classifier whose kernel has a gradient."""
-    if isinstance(estimator, type) or not (
-        hasattr(estimator, "fit") and hasattr(estimator, "kernel") and is_classifier(estimator)
-    ):
+    if not (isinstance(estimator, (*_SKLEARN, KernelEstimator)) and is_classifier(estimator)):
         raise TypeError(
             f"estimator={estimator!r} is not a kernel SVM; give an SVC, or a classifier of this "
             "library such as MarginClassifier()."
         )
-    if getattr(estimator, "engine", "") == "cells":
-        raise _cells_cannot(estimator)
-    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
+    if getattr(estimator, "engine", "") == "cells" or hasattr(estimator, "cell_centers_"):
         raise ValueError(
-            "estimator has kernel='precomputed', which has no vectors that could be moved; fit it "
-            "to the rows with a kernel such as 'rbf'."
+            f"estimator={estimator!r} has a machine for each cell, which cannot be compressed into "
+            "one; fit it with engine='exact' or engine='span'."
         )
     if not _kernel(estimator, 1.0).differentiable:
         raise ValueError(
             f"estimator has kernel={estimator.kernel!r}, which has no gradient, so that its "
-            "vectors cannot be moved; use a kernel such as 'rbf'."
+            "vectors cannot be moved; fit it to the rows with a kernel such as 'rbf'."
         )
 
 
-def fitted_copy(
-    estimator: Any,
-    X: Any,
-    y: NDArray[Any],
-    weight: Vector,
-    distinct: Distinct,
-) -> Any:
+def fitted_copy(estimator: Any, X: Any, y: NDArray[Any], weight: Vector, distinct: Distinct) -> Any:
     """Return an estimator fitted to rows, so that a row of weight k is the same as k copies of it.
 
     Parameters
@@ -129,18 +118,16 @@ def fitted_copy(
             copy.set_params(gamma=resolve_gamma(copy.gamma, moments.mean, moments.variance))
         if isinstance(copy.class_weight, str):
             classes = np.unique(y[index])
-            factor = compute_class_weight(
-                copy.class_weight, classes=classes, y=y[index], sample_weight=distinct.weight
-            )
+            factor = class_factors(copy.class_weight, classes, y[index], distinct.weight)
             copy.set_params(class_weight=dict(zip(classes.tolist(), factor, strict=True)))
     return copy.fit(X[index], y[index], sample_weight=distinct.weight)
 
 
-def codes(y: NDArray[Any], weight: Vector, known: NDArray[Any] | None) -> NDArray[np.intp]:
+def codes(y: NDArray[Any], weight: Vector, known: NDArray[Any] | None) -> Codes:
     """Return each row's number among the classes, which an estimator may have fixed."""
     if known is None:
         return encoded(y, weight)[1]
-    code: NDArray[np.intp] = np.minimum(np.searchsorted(known, y), len(known) - 1)
+    code: Codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
     strange = (known[code] != y) & (weight > 0)
     if strange.any():
         raise ValueError(
@@ -156,41 +143,17 @@ def codes(y: NDArray[Any], weight: Vector, known: NDArray[Any] | None) -> NDArra
 
 
 def machines_of(estimator: Any) -> Trained:
-    """Return the machines of a fitted estimator.
-
-    Raises
-    ------
-    TypeError
-        If it has none.
-    """
-    if hasattr(estimator, "cell_centers_"):
-        raise _cells_cannot(estimator)
-    missing = [
-        name
-        for name in ("support_vectors_", "dual_coef_", "intercept_", "classes_")
-        if not hasattr(estimator, name)
-    ]
-    if missing:
-        raise TypeError(
-            f"estimator={estimator!r} has no {missing[0]}, so it is not a kernel SVM; give an SVC, "
-            "or a classifier of this library such as MarginClassifier()."
-        )
+    """Return the machines of a fitted estimator."""
     # SVC keeps to itself what "scale" was.
     gamma = estimator._gamma if isinstance(estimator, _SKLEARN) else estimator.gamma_
-    vectors = _dense(estimator.support_vectors_)
-    coef, intercept = _dense(estimator.dual_coef_), _dense(estimator.intercept_)
+    vectors = np.ascontiguousarray(dense(estimator.support_vectors_), dtype=np.float64)
+    coef = np.asarray(dense(estimator.dual_coef_), dtype=np.float64)
     k = len(estimator.classes_)
     kernel = _kernel(estimator, float(gamma))
     pairwise = isinstance(estimator, _SKLEARN) and k > 2
     table, coef = _pairs(coef, estimator.n_support_) if pairwise else (one_vs_rest(k), coef.T)
+    intercept = np.asarray(estimator.intercept_, dtype=np.float64)
     return Trained(kernel, float(gamma), vectors, coef, intercept, table, pairwise)
-
-
-def _cells_cannot(estimator: Any) -> ValueError:
-    return ValueError(
-        f"estimator={estimator!r} has a machine for each cell, which cannot be compressed into "
-        "one; fit it with engine='exact' or engine='span'."
-    )
 
 
 def fitted_again(
@@ -219,8 +182,12 @@ def fitted_again(
         )
     name = getattr(estimator, "loss", "hinge" if isinstance(estimator, SVC) else "squared_hinge")
     loss: type[Hinge | SquaredHinge] = Hinge if name == "hinge" else SquaredHinge
-    code = distinct.code
-    weight = distinct.weight * _class_factor(estimator, code, distinct.weight)[code]
+    code, weight, classes = distinct.code, distinct.weight, estimator.classes_
+    if isinstance(estimator, _SKLEARN):
+        factor = estimator.class_weight_
+    else:
+        factor = class_factors(estimator.class_weight, classes, classes[code], weight)
+    weight = weight * factor[code]
 
     def again(p: int) -> Marginal:
         taking_part = np.flatnonzero(svm.table[code, p])
@@ -231,17 +198,6 @@ def fitted_again(
 
     found = list(ordered_map(again, range(len(vectors)), threads))
     return [each.beta[:, 0] for each in found], np.array([each.intercept[0] for each in found])
-
-
-def _class_factor(estimator: Any, code: NDArray[np.intp], weight: Vector) -> Vector:
-    """Return the factors of an estimator on the weights of the classes."""
-    if isinstance(estimator, _SKLEARN):
-        return np.asarray(estimator.class_weight_, dtype=np.float64)
-    classes, setting = estimator.classes_, getattr(estimator, "class_weight", None)
-    factor: Vector = compute_class_weight(
-        setting, classes=classes, y=classes[code], sample_weight=weight
-    )
-    return factor
 
 
 def _pairs(dual: Matrix, sizes: NDArray[Any]) -> tuple[Matrix, Matrix]:
@@ -265,8 +221,3 @@ def _kernel(estimator: Any, gamma: float) -> Kernel:
         coef0=estimator.coef0,
         kernel_params=getattr(estimator, "kernel_params", None),
     )
-
-
-def _dense(values: Any) -> Matrix:
-    dense = values.toarray() if sparse.issparse(values) else values
-    return np.ascontiguousarray(dense, dtype=np.float64)

@@ -21,7 +21,6 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import optimize
 
 from widemargin.arrays import Matrix, Vector
@@ -35,7 +34,7 @@ Answer = TypeVar("Answer")
 _MEMORY = 20
 # Evaluations that it may spend on one step.
 _MOST_TRIES = 30
-# Evaluations that look at all rows: once for the values, once for the gradient.
+# Passes over all rows of an evaluation: once for the values, once for the gradient.
 _PASSES = 2
 # What W counts as, in units of the first one, where there is no span: far above all W of the
 # search, and still a number that SciPy can interpolate with.
@@ -59,8 +58,6 @@ class Found:
         point, where the search was left in the middle of a step.
     certificate : Certificate
         W as primal, its lower bound in the span as dual, and the cost.
-    n_evaluations : int
-        How often W was computed.
     stop : Stop
         How the search ended: its own rule is that W stopped falling by more than `tol`, or cannot
         fall at all.
@@ -70,7 +67,6 @@ class Found:
     marginal: Marginal
     history: Vector
     certificate: Certificate
-    n_evaluations: int
     stop: Stop
 
 
@@ -82,8 +78,7 @@ def minimise(
     deadline: Deadline | None = None,
     tol: float = 1e-5,
     report: Report | None = None,
-    length: ArrayLike = 1.0,
-    start: Marginal | None = None,
+    length: float = 1.0,
 ) -> Found:
     """Move vectors to where W is least, starting at Z.
 
@@ -101,20 +96,16 @@ def minimise(
         Stop when two steps together lower W by less than this share.
     report : callable, default=None
         Called with a certificate after every accepted step; a true answer stops the search.
-    length : float or array of shape (d,), default=1.0
-        A typical distance over which W changes, such as 1/√γ of a Gaussian kernel or the standard
-        deviation of the rows.
-    start : Marginal, default=None
-        Machines to start from, of vectors near Z.
+    length : float, default=1.0
+        A typical distance over which W changes, such as the standard deviation of the rows; one
+        that is zero or infinite counts as 1.
 
     Returns
     -------
     Found
         The best vectors seen. An interrupt ends the search and nothing else.
     """
-    until = Deadline() if deadline is None else deadline
-    search = _Search(function, np.array(Z, dtype=np.float64), length, until, tol, report)
-    search.begin(start)
+    search = _Search(function, Z, length, deadline or Deadline(), tol, report)
     return search.found(search.run(max_iter))
 
 
@@ -137,35 +128,28 @@ class _Leave(Exception):
 
 
 class _Search:
-    """A search under way."""
+    """A search under way; W is evaluated where it starts in any case."""
 
     def __init__(
         self,
         function: MarginalFunction,
         Z: Matrix,
-        length: ArrayLike,
+        length: float,
         deadline: Deadline,
         tol: float,
         report: Report | None,
     ) -> None:
         self.function = function
-        self.shape = Z.shape
-        size = np.broadcast_to(np.asarray(length, dtype=np.float64), Z.shape[1:])
-        # A column that never changes has no length of its own; it will not move in any case.
-        self.length = np.where((size > 0) & np.isfinite(size), size, 1.0)
+        self.length = length if 0 < length < np.inf else 1.0
         self.deadline = deadline
         self.tol = tol
         self.report = report
-        self.vectors = Z
-        self.n_evaluations = self.n_iter = 0
+        self.n_evaluations = 0
         self.begun = perf_counter()
-
-    def begin(self, start: Marginal | None) -> None:
-        """Evaluate W where the search starts."""
-        self.best = insisted(self.deadline, lambda: self._evaluated(self.vectors, start))
+        self.vectors, self.best = Z, insisted(deadline, lambda: self._evaluated(Z))
+        self.latest = (Z, self.best)
         self.scale = max(abs(self.best.value), np.finfo(float).tiny)
         self.history = [self.best.value]
-        self.latest = (self.vectors, self.best)
 
     def run(self, max_iter: int) -> Stop:
         """Search, and return how it ended."""
@@ -206,22 +190,19 @@ class _Search:
 
     def found(self, stop: Stop) -> Found:
         """Return the best point until now."""
-        certificate = replace(self._certificate(self.best), stopped=stop.reason)
-        history = np.array(self.history)
-        if self.best.value < history[-1]:
-            history = np.append(history, self.best.value)
-        return Found(self.vectors, self.best, history, certificate, self.n_evaluations, stop)
+        certificate = replace(self._certificate(), stopped=stop.reason)
+        if self.best.value < self.history[-1]:
+            self.history.append(self.best.value)
+        return Found(self.vectors, self.best, np.array(self.history), certificate, stop)
 
-    def _evaluated(self, Z: Matrix, start: Marginal | None) -> Marginal:
+    def _evaluated(self, Z: Matrix, start: Marginal | None = None) -> Marginal:
         marginal = self.function(Z, start)
         self.n_evaluations += 1
-        if self.n_evaluations == 1 or marginal.value < self.best.value:
-            self.vectors, self.best = Z, marginal
         return marginal
 
     def _value_and_gradient(self, x: Vector) -> tuple[float, Vector]:
         """Return what SciPy minimises."""
-        Z = x.reshape(self.shape) * self.length
+        Z = x.reshape(self.vectors.shape) * self.length
         vectors, marginal = self.latest
         if not np.array_equal(Z, vectors):
             if self.deadline.passed:
@@ -232,34 +213,33 @@ class _Search:
                 # Kernels that are not Mercer's have such vectors; a shorter step avoids them.
                 return _NO_SPAN, np.zeros(x.size)
             self.latest = (Z, marginal)
-        gradient = (marginal.gradient * self.length).ravel() / self.scale
+            if marginal.value < self.best.value:
+                self.vectors, self.best = Z, marginal
+        gradient = marginal.gradient.ravel() * (self.length / self.scale)
         return marginal.value / self.scale, gradient
 
     def _accept(self, intermediate_result: Any) -> None:
         """Note an accepted step; SciPy wants this name."""
         # What is accepted is what was evaluated last; only rounding can make it higher.
         self.history.append(min(self.latest[1].value, self.history[-1]))
-        self.n_iter += 1
         if self._tell():
             raise _Leave(Stop(Ended.CALLBACK, "a callback asked to stop"))
         # One short step may be an accident where the gradient bends.
-        gained = self.history[-1 - min(_SHORT_STEPS, self.n_iter)] - self.history[-1]
-        if self.n_iter >= _SHORT_STEPS and gained <= self.tol * abs(self.history[-1]):
+        latest = self.history[-1 - _SHORT_STEPS :]
+        if len(latest) > _SHORT_STEPS and latest[0] - latest[-1] <= self.tol * abs(latest[-1]):
             reason = f"{_SHORT_STEPS} steps lowered W by less than {self.tol:g}"
             raise _Leave(Stop(Ended.SOLVED, reason))
 
     def _tell(self) -> bool:
-        if self.report is None:
-            return False
-        return bool(self.report(self._certificate(self.best)))
+        return self.report is not None and bool(self.report(self._certificate()))
 
-    def _certificate(self, marginal: Marginal) -> Certificate:
+    def _certificate(self) -> Certificate:
         return bounds(
-            marginal.value,
-            marginal.dual,
+            self.best.value,
+            self.best.dual,
             scope="span",
-            n_vectors=self.shape[0],
-            n_iter=self.n_iter,
+            n_vectors=len(self.vectors),
+            n_iter=len(self.history) - 1,
             n_passes=_PASSES * self.n_evaluations,
             n_kernel=self.function.n_kernel,
             seconds=perf_counter() - self.begun,
