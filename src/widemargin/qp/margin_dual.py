@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import Matrix, Vector
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.loop import Deadline, relative_gap
 from widemargin.threads import Compiled, lapack_address
 
@@ -238,6 +238,43 @@ def solve_all(
     """
     small.solve_all(lapack_addresses(), K, signs, weight, C, gap, _NO_KKT, beta, proved)
     _check_positive(bool((proved[:, 3] == small.NOT_POSITIVE).any()))
+
+
+def path_values(
+    K: NDArray[Any],
+    train: IndexArray,
+    held: IndexArray,
+    sign: Vector,
+    weight: Vector,
+    Cs: Vector,
+    gap: float,
+) -> Matrix:
+    """Return the values of one problem for every C at rows that it has not learnt from.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix of all rows.
+    train, held : ndarray of int
+        Rows to learn from, of both signs, and rows whose values are wanted.
+    sign, weight : ndarray of shape (n,)
+        Labels ±1 and weights of all rows.
+    Cs : ndarray of shape (n_Cs,)
+        Values of C, ascending.
+    gap : float
+        Relative gap.
+
+    Returns
+    -------
+    ndarray of shape (n_held, n_Cs)
+        Decision values.
+    """
+    beta = np.zeros((len(train), len(Cs)))
+    addresses = lapack_addresses()
+    small.solve_path(addresses, K, train, sign[train], weight[train], Cs, gap, beta)
+    used = np.flatnonzero(beta.any(axis=1))
+    values: Matrix = small.corner(K, held, train[used]) @ beta[used].astype(K.dtype)
+    return values + beta.sum(axis=0)
 
 
 def _check_positive(failed: bool) -> None:

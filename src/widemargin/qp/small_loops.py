@@ -63,7 +63,7 @@ def _pointer_call(count: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _factorise(potrf: int, matrix: Any) -> bool:
+def factorise(potrf: int, matrix: Any) -> bool:
     """Replace a symmetric matrix by its Cholesky factor; return whether there is one."""
     numbers = np.array([matrix.shape[0], 0], dtype=np.int32)
     letter = np.array([76], dtype=np.uint8)
@@ -73,7 +73,7 @@ def _factorise(potrf: int, matrix: Any) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _divide(potrs: int, factor: Any, right: Any) -> None:
+def divide(potrs: int, factor: Any, right: Any) -> None:
     """Solve with a factor, in place."""
     numbers = np.array([factor.shape[0], 1, 0], dtype=np.int32)
     letter = np.array([76], dtype=np.uint8)
@@ -145,7 +145,7 @@ def _solved(alpha: Any, residual: Any, ridge: Any, gap: float, tol: float) -> bo
 
 
 @njit(nogil=True, cache=True)
-def _length(margin: Any, change: Any, ridge: Any, slope0: float, curve0: float) -> float:
+def step_length(margin: Any, change: Any, ridge: Any, slope0: float, curve0: float) -> float:
     """Return the step along a direction that minimises the objective.
 
     Its slope is piecewise linear and rises: Newton's method finds where it vanishes, between
@@ -192,7 +192,7 @@ def _changed(K: Any, sign: Any, index: Any, change: Any) -> Any:
 def _solution(potrf: int, potrs: int, factor: Any, right: Any) -> Any:
     """Return the solution with a factor, in float64."""
     solution = right.astype(factor.dtype)
-    _divide(potrs, factor, solution)
+    divide(potrs, factor, solution)
     return solution.astype(np.float64)
 
 
@@ -271,11 +271,11 @@ def _newton(
                     single_factor = np.empty((0, 0), dtype=np.float32)
                     double_factor = np.empty((m, m), dtype=np.float64)
                     _gather_lower(K, index, shift, double_factor)
-                    good = _factorise(addresses[2], double_factor)
+                    good = factorise(addresses[2], double_factor)
                 else:
                     single_factor = np.empty((m, m), dtype=np.float32)
                     _gather_lower(K, index, shift, single_factor)
-                    good = _factorise(addresses[0], single_factor)
+                    good = factorise(addresses[0], single_factor)
                 spent += float(m) ** 3 / 3.0
                 if not good:
                     factored[:] = False
@@ -307,7 +307,7 @@ def _newton(
         direction = target - point
         slope0 = (direction * margin).sum()
         curve0 = (direction * moved).sum()
-        t = _length(margin, moved, ridge, slope0, curve0)
+        t = step_length(margin, moved, ridge, slope0, curve0)
         point += t * direction
         margin += t * moved
 
@@ -451,14 +451,13 @@ def solve_path(
     addresses: Any,
     K: Any,
     train: Any,
-    held: Any,
-    signs: Any,
+    sign: Any,
     weight: Any,
     Cs: Any,
     gap: float,
-    values: Any,
+    beta: Any,
 ) -> None:
-    """Solve one problem for every C on some rows of a matrix, and say what it is at others.
+    """Solve one problem for every C on some rows of a matrix.
 
     Parameters
     ----------
@@ -466,36 +465,36 @@ def solve_path(
         As in `solve`.
     K : ndarray of shape (n, n)
         Kernel matrix.
-    train, held : ndarray of int
-        Rows to learn from, of both signs, and rows whose values are wanted.
-    signs, weight : ndarray of shape (n,)
-        Labels and weights of all rows.
+    train : ndarray of int of shape (m,)
+        The rows.
+    sign, weight : ndarray of shape (m,)
+        Their labels, of both signs, and weights.
     Cs : ndarray of shape (n_Cs,)
         Ascending: each starts from the solution of the one before.
     gap : float
         As in `solve`.
-    values : ndarray of shape (n_held, n_Cs)
-        Where the decision values are written.
+    beta : ndarray of shape (m, n_Cs)
+        Where the coefficients y α are written.
     """
     part = gather(K, train)
-    sign = signs[train]
-    own = weight[train]
     alpha = np.zeros(len(train))
     residual = np.ones(len(train))
-    ridge = 1.0 / (2.0 * Cs[0] * own)
+    ridge = 1.0 / (2.0 * Cs[0] * weight)
     for c in range(len(Cs)):
         if c:
-            after = 1.0 / (2.0 * Cs[c] * own)
+            after = 1.0 / (2.0 * Cs[c] * weight)
             residual += (ridge - after) * alpha
             ridge = after
         solve(addresses, part, sign, ridge, alpha, residual, gap, 0.0, np.inf, c == 0)
-        support = np.flatnonzero(alpha)
-        columns = train[support]
-        coef = (sign * alpha)[support].astype(K.dtype)
-        total = (sign * alpha).sum()
-        for i in range(len(held)):
-            row = K[held[i]]
-            value = row[0] * 0.0
-            for j in range(len(columns)):
-                value += coef[j] * row[columns[j]]
-            values[i, c] = value + total
+        beta[:, c] = sign * alpha
+
+
+@njit(nogil=True, cache=True)
+def corner(K: Any, rows: Any, columns: Any) -> Any:
+    """Return K[rows][:, columns]."""
+    values = np.empty((len(rows), len(columns)), dtype=K.dtype)
+    for i in range(len(rows)):
+        row = K[rows[i]]
+        for j in range(len(columns)):
+            values[i, j] = row[columns[j]]
+    return values

@@ -231,10 +231,8 @@ class MarginClassifier(KernelClassifier):
         check_cuttable(self.engine, self.kernel)
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
-        n_classes = len(problem.table)
-        in_pairs = problem.with_signs(one_vs_one(n_classes)) if n_classes > 2 else problem
-        in_span = in_pairs if self.multi_class == "ovo" else problem
-        elsewhere = in_pairs if self._pairs(problem) else problem
+        elsewhere = self.stated(problem)
+        in_span = elsewhere if self.multi_class == "ovo" else problem
         options = replace(self._options(resources), in_span=in_span)
         decision = Decision(self.engine, options.cells)
         if self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
@@ -250,6 +248,12 @@ class MarginClassifier(KernelClassifier):
             return fitted
         stopped = f"{fitted.certificate.stopped} (engine: {decision.reason})"
         return replace(fitted, certificate=replace(fitted.certificate, stopped=stopped))
+
+    def stated(self, problem: Problem) -> Problem:
+        """Return the problems of the exact machine and of cells: pairs of classes, if wanted."""
+        n_classes = len(problem.table)
+        pairs = n_classes > 2 and self._pairs(problem)
+        return problem.with_signs(one_vs_one(n_classes)) if pairs else problem
 
     def _pairs(self, problem: Problem) -> bool:
         """Return whether the exact machine and cells are to be those of pairs of classes."""

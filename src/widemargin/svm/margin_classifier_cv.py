@@ -27,26 +27,28 @@ from widemargin.base.estimator import (
 )
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.cells import CellOptions
+from widemargin.cells.uncut import UncutOptions, exact_is_cheap
 from widemargin.cells.held_out import CellChoices
 from widemargin.loop import Deadline, Resources, Stop
-from widemargin.problem import Folds, check_prices
+from widemargin.problem import Folds, Problem, check_prices
 from widemargin.span import SpanOptions, as_strategy
 from widemargin.svm.engine_choice import TrialSizes
+from widemargin.svm.exact_search import matrix_fits, scores_exact
 from widemargin.svm.margin_classifier import (
     CellParameters,
     MarginClassifier,
     check_cells,
     check_cuttable,
 )
-from widemargin.svm.scoring import HeldOut, Judge
-from widemargin.svm.search import GridScores, scores_in_cells, scores_in_span
+from widemargin.svm.scoring import GridScores, HeldOut, Judge
+from widemargin.svm.search import scores_in_cells, scores_in_span
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
 # How near its optimum an objective in a span must be for its machine to be judged, at the least.
 _SPAN_TOL = 1e-3
-# The same in cells, as a gap that is proved.
-_CELLS_TOL = 1e-2
+# The same for exact machines and in cells, as a gap that is proved.
+_EXACT_TOL = 1e-2
 # Rows of a cell where nothing else is said.
 _CELL_ROWS = TrialSizes().cells[0]
 
@@ -55,9 +57,10 @@ _CELL_ROWS = TrialSizes().cells[0]
 class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
     """`MarginClassifier` with C and gamma chosen by cross-validation, all folds in one fit.
 
-    All values of C and all folds of one kernel width are fitted together, as columns of the same
-    matrix products in the span of the same vectors: each kernel value is computed once for all of
-    them. The best pair is then fitted to all rows.
+    All values of C and all folds of one kernel width share their kernel values. On few rows these
+    are one matrix, and every machine is exact, each C from the solution of the one before. On many,
+    the machines are columns of the same matrix products in the span of the same vectors. The best
+    pair is then fitted to all rows.
 
     Parameters
     ----------
@@ -79,8 +82,9 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     kernel_params : dict, default=None
         Passed to a callable kernel.
     engine : {"auto", "exact", "span", "cells"}, default="auto"
-        How the best pair is fitted to all rows. The search is done in cells for "cells", and in a
-        span otherwise.
+        How the best pair is fitted to all rows, and found: in cells for "cells", by exact machines
+        where `MarginClassifier` would take those and the kernel matrix of all rows fits into half
+        of `memory`, and in a span otherwise.
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
         With ``engine="cells"``: the size or the centres of the cells; "auto" is 300 rows.
     overlap : float, default=0.3
@@ -91,14 +95,19 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         Whether each cell gets the pair that is best for its own rows, by `scoring` of those that
         are held out (the mean over folds, weighted by the rows). Where a score other than the
         accuracy has rows of one class only to judge by, the pair that is best in all cells counts.
+    multi_class : {"auto", "ovr", "ovo"}, default="auto"
+        One class against the rest, or pairs of classes, in the search by exact machines and in the
+        final fit. A search in a span or in cells is one against the rest.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Columns of `decision_function` for more than two classes.
     vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
         Where the vectors of the span come from. They are chosen once for each gamma, from all
         rows.
     max_vectors : int or "auto", default="auto"
         Vectors at the most.
     tol : float, default=1e-3
-        Relative duality gap of the final fit. Machines of the search are fitted to 0.001 (in cells
-        to 0.01), or as much more finely as this is smaller than the default.
+        Relative duality gap of the final fit. Machines of the search are fitted to 0.01 (in a span
+        to 0.001), or as much more finely as this is smaller than the default.
     max_iter : int, default=10000
         Steps at the most, in the search for each gamma and in the final fit.
     max_time : float, default=None
@@ -179,6 +188,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     overlap: float = keyword(0.3, check.not_negative)
     blend: float = keyword(0.2, check.not_negative)
     per_cell: bool = keyword(False)
+    multi_class: str = keyword("auto", check.choice("auto", "ovr", "ovo"))
+    decision_function_shape: str = keyword("ovr", check.choice("ovr", "ovo"))
     vectors: Any = keyword("core", check.landmarks)
     max_vectors: int | str = keyword("auto", check.word_or(("auto",), check.count))
     tol: float = keyword(1e-3, check.not_negative)
@@ -345,11 +356,16 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         check_prices(Cs[-1], problem.weight)
         limit = None if isinstance(self.max_vectors, str) else int(self.max_vectors)
         shared: dict[str, Any] = {**vars(resources), "max_iter": self.max_iter}
+        if self.engine != "cells":
+            stated = self._machine(Cs[0], gamma).stated(problem)
+            options = UncutOptions(**shared, tol=min(_EXACT_TOL, 10.0 * self.tol), max_vectors=limit)
+            if self._exactly(stated, options):
+                return scores_exact(stated, np.array(Cs), folds, judge, options)
         if self.engine == "cells":
             size = _CELL_ROWS if isinstance(cells, str) else cells
             options = CellOptions(
                 **shared,
-                tol=min(_CELLS_TOL, 10.0 * self.tol),
+                tol=min(_EXACT_TOL, 10.0 * self.tol),
                 max_vectors=limit,
                 cells=size,
                 overlap=self.overlap,
@@ -360,6 +376,15 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             **shared, tol=min(_SPAN_TOL, self.tol), max_vectors=limit, landmarks=landmarks
         )
         return scores_in_span(problem, np.array(Cs), folds, judge, in_span)
+
+    def _exactly(self, problem: Problem, options: UncutOptions) -> bool:
+        """Return whether the search is one by exact machines."""
+        if self.engine == "span" or not isinstance(self.vectors, str):
+            return False
+        if options.max_vectors is not None and options.max_vectors < problem.n:
+            return False
+        chosen = self.engine == "exact" or exact_is_cheap(problem, options)
+        return chosen and matrix_fits(problem, options.memory)
 
     def _machine(self, C: float, gamma: Any) -> MarginClassifier:
         names = MarginClassifier().get_params(deep=False)

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, check_scoring
 
 from widemargin.arrays import IndexArray
-from widemargin.problem import winners
+from widemargin.loop import Stop
+from widemargin.problem import Folds, Problem, winners
 
 
 class HeldOut(ClassifierMixin, BaseEstimator):
@@ -100,3 +101,32 @@ class Judge:
                 # Weights enter the loss only, where there is a score.
                 score[p], weight[p] = found, len(members)
         return score, weight
+
+
+@dataclass(frozen=True)
+class GridScores:
+    """Scores of one kernel width.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_Cs, n_folds)
+        The score of every C in every fold; NaN where there was no time.
+    cut : Stop or None
+        Why the machines that were judged are not finished, or not all there.
+    centers : ndarray of shape (n_cells, n_features) or None
+        Centres of the cells, where there are any.
+    """
+
+    scores: Matrix
+    cut: Stop | None
+    centers: Matrix | None = None
+
+
+def held_out(
+    problem: Problem, folds: Folds, k: int, judge: Judge
+) -> tuple[IndexArray, IndexArray]:
+    """Return the rows of some weight that a fold holds out, and which of the problem they are."""
+    assert problem.place is not None
+    test = folds.test[k]
+    test = test[judge.weight[test] > 0]
+    return test, problem.place[test]

@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells import CellOptions, cut
 from widemargin.cells.held_out import CellChoices, HeldOutOptions, batches, held_out_values
 from widemargin.loop import Ended, Stop
 from widemargin.problem import Folds, Problem
 from widemargin.span import SpanOptions, solve_in_span
-from widemargin.svm.scoring import Judge
+from widemargin.svm.scoring import GridScores, Judge, held_out
 
 # Share of the memory budget for the scores of all problems in a span.
 _SCORES_SHARE = 0.25
-
-
-@dataclass(frozen=True)
-class GridScores:
-    """Scores of one kernel width.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_Cs, n_folds)
-        The score of every C in every fold; NaN where there was no time.
-    cut : Stop or None
-        Why the machines that were judged are not finished, or not all there.
-    centers : ndarray of shape (n_cells, n_features) or None
-        Centres of the cells, where there are any.
-    """
-
-    scores: Matrix
-    cut: Stop | None
-    centers: Matrix | None = None
 
 
 def scores_in_span(
@@ -68,7 +48,7 @@ def scores_in_span(
         values = solver.scores().reshape(problem.n, len(chosen), folds.n, -1)
         for c, number in enumerate(chosen):
             for k in range(folds.n):
-                test, place = _held_out(problem, folds, k, judge)
+                test, place = held_out(problem, folds, k, judge)
                 decision = values[place, c, k].astype(np.float64)
                 scores[number, k] = judge.score(test, decision)
         if result.stop.kind is Ended.MAX_TIME or result.stop.kind.by_user:
@@ -135,7 +115,7 @@ def scores_in_cells(
         values = held_out_values(problem, members, Cs[chosen_Cs], folds, chosen_folds, inner)
         for c, number in enumerate(chosen_Cs):
             for held in values:
-                test, place = _held_out(problem, folds, held.fold, judge)
+                test, place = held_out(problem, folds, held.fold, judge)
                 decision = held.of(place, c)
                 # There may have been no time for some cells.
                 known = np.isfinite(decision).all(axis=1)
@@ -146,13 +126,3 @@ def scores_in_cells(
         if options.deadline.interrupted:
             break
     return GridScores(scores, options.deadline.stop if options.deadline.passed else None, centers)
-
-
-def _held_out(
-    problem: Problem, folds: Folds, k: int, judge: Judge
-) -> tuple[IndexArray, IndexArray]:
-    """Return the rows of some weight that a fold holds out, and which of the problem they are."""
-    assert problem.place is not None
-    test = folds.test[k]
-    test = test[judge.weight[test] > 0]
-    return test, problem.place[test]
