@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.balls.ball import Precision, largest_norm2
-from widemargin.expansion import Fitted
+from widemargin.balls.exact_hinge import fit_exact_hinge
+from widemargin.expansion import Fitted, MachineOptions
 from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import solve_all
@@ -74,6 +75,38 @@ def exact_machine(
     certificate = bounds(primal, dual, gap=worst, n_vectors=len(used), n_kernel=K.size)
     stop = _SOLVED if worst <= 2.0 * tol else _UNSOLVED
     return Fitted(X[used], index[used], coef[used], intercept, certificate, stop)
+
+
+def hinge_machine(problem: Problem, index: IndexArray, options: MachineOptions) -> Fitted:
+    """Return the machines of a cell with the hinge loss and a free bias.
+
+    Where all rows of the cell are on one side in a problem, the bias is that side, at no loss; it
+    is zero where no row takes part.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    index : ndarray of int of shape (m,)
+        Rows of the cell.
+    options : MachineOptions
+        How exactly.
+    """
+    signs = problem.signs(index)
+    mixed = _mixed(signs)
+    intercept = np.sign(signs.sum(axis=0))
+    if not mixed.any():
+        nothing = np.zeros((0, problem.n_problems))
+        certificate = bounds(0.0, 0.0, gap=0.0)
+        X = problem.rows.take(index[:0])
+        return Fitted(X, index[:0], nothing, intercept, certificate, _SOLVED)
+    inner = replace(options, max_vectors=None, earlier=None, report=None, threads=1)
+    found = fit_exact_hinge(problem.columns(np.flatnonzero(mixed)).subset(index), inner)
+    coef = np.zeros((len(found.vectors), problem.n_problems))
+    coef[:, mixed] = found.coef
+    intercept[mixed] = found.intercept
+    assert found.index is not None
+    return replace(found, index=index[found.index], coef=coef, intercept=intercept, of_pairs=False)
 
 
 def constant_machine(
