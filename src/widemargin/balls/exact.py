@@ -85,9 +85,7 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
     return _solved(MatrixFree(problem, precision, rest), problem, rest, first.certificate)
 
 
-def _on_matrix(
-    problem: Problem, precisions: list[Precision], options: MachineOptions
-) -> Fitted:
+def _on_matrix(problem: Problem, precisions: list[Precision], options: MachineOptions) -> Fitted:
     """Return the machine on the matrix of kernel values, each precision from where one ended."""
     found: Fitted | None = None
     for precision in precisions:

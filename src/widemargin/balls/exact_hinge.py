@@ -119,17 +119,13 @@ class HingeProblems:
     def step(self, state: tuple[HingeMachine, ...]) -> tuple[HingeMachine, ...]:
         """Solve some more problems; an interrupt leaves those that are done."""
         begin, options = len(state), self.options
-        chosen = range(
-            begin, min(self.problem.n_problems, begin + _AT_A_TIME * options.threads)
-        )
+        chosen = range(begin, min(self.problem.n_problems, begin + _AT_A_TIME * options.threads))
         largest = max(len(self.problem.members(p)) for p in chosen)
         room = int(_MATRICES_SHARE * options.memory / (_MATRICES * 8 * largest**2))
         threads = max(1, min(options.threads, room))
         done: list[HingeMachine] = []
         with options.deadline.ends_on_interrupt():
-            for machine in ordered_map(
-                self._solved, chosen, threads, options.deadline.interrupt
-            ):
+            for machine in ordered_map(self._solved, chosen, threads, options.deadline.interrupt):
                 done.append(machine)
         return (*state, *done)
 

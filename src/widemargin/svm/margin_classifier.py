@@ -26,7 +26,6 @@ from widemargin.rows import Rows, parse_memory
 from widemargin.span import as_strategy, fit_span
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine
 
-
 # Share of the memory budget that the coefficients of all pairs of classes may take.
 _PAIRS_SHARE = 0.25
 

@@ -27,8 +27,8 @@ from widemargin.base.estimator import (
 )
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.cells import CellOptions
-from widemargin.cells.uncut import UncutOptions, exact_is_cheap
 from widemargin.cells.held_out import CellChoices
+from widemargin.cells.uncut import UncutOptions, exact_is_cheap
 from widemargin.loop import Deadline, Resources, Stop
 from widemargin.problem import Folds, Problem, check_prices
 from widemargin.span import SpanOptions, as_strategy
@@ -361,7 +361,9 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         shared: dict[str, Any] = {**vars(resources), "max_iter": self.max_iter}
         if self.engine != "cells":
             stated = self._machine(Cs[0], gamma).stated(problem)
-            options = UncutOptions(**shared, tol=min(_EXACT_TOL, 10.0 * self.tol), max_vectors=limit)
+            options = UncutOptions(
+                **shared, tol=min(_EXACT_TOL, 10.0 * self.tol), max_vectors=limit
+            )
             if self._exactly(stated, options):
                 return scores_exact(stated, np.array(Cs), folds, judge, options)
         if self.engine == "cells":

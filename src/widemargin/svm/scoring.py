@@ -122,9 +122,7 @@ class GridScores:
     centers: Matrix | None = None
 
 
-def held_out(
-    problem: Problem, folds: Folds, k: int, judge: Judge
-) -> tuple[IndexArray, IndexArray]:
+def held_out(problem: Problem, folds: Folds, k: int, judge: Judge) -> tuple[IndexArray, IndexArray]:
     """Return the rows of some weight that a fold holds out, and which of the problem they are."""
     assert problem.place is not None
     test = folds.test[k]
