@@ -41,7 +41,7 @@ def names() -> list[str]:
 
 
 def load_middle(name: str, rows: int | None = None) -> Dataset:
-    """A set, its columns standardised where they are dense, split at random where it has no test."""
+    """A set, standardised where it is dense, and split at random where it has no test part."""
     path = Path(os.environ["WIDEMARGIN_DATA"], f"{name}.npz")
     with np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}

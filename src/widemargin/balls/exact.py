@@ -1,9 +1,10 @@
 """The exact machine: the dual of the SVM on all rows.
 
 Where the matrix of all kernel values fits into memory, it is made once and serves all problems,
-each of which is one call of the small machine (``qp.margin_dual``), or a few. Pairs of classes
-need less: see ``exact_pairs``. Where the matrix does not fit, that of the rows which support the machine may: a core set finds them. Where even
-that is too large, ``matrix_free`` goes on from there, and makes values again when they are needed.
+each of which is one call of the small machine (``qp.margin_dual``), or a few. Pairs of classes need
+less: see ``exact_pairs``. Where the matrix does not fit, that of the rows which support the machine
+may: a core set finds them. Where even that is too large, ``matrix_free`` goes on from there, and
+makes values again when they are needed.
 """
 
 from __future__ import annotations

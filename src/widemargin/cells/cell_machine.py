@@ -1,8 +1,8 @@
 """The machine of one cell: exact on its kernel matrix, a constant where there is one class.
 
 A cell has hundreds of rows. Its kernel matrix costs next to nothing, all classes share it, and the
-duals of all of them are solved on it in one compiled call (``qp.margin_dual``). In a problem for which all rows of the
-cell are on one side, the answer is a constant, the best bias:
+duals of all of them are solved on it in one compiled call (``qp.margin_dual``). In a problem for
+which all rows of the cell are on one side, the answer is a constant, the best bias:
 
     min over b of ½b² + C S (1 − b)²,     S = Σ s,     b = 2CS / (1 + 2CS),
 
@@ -122,7 +122,7 @@ def constant_machine(
     intercept = 2.0 * C * lean / (1.0 + 2.0 * C * total)
     slack = np.maximum(0.0, 1.0 - signs * intercept)
     primal = 0.5 * float((intercept**2).sum()) + float((C * (weight * slack**2).sum(axis=0)).sum())
-    one_sided = ~_mixed(signs) & (total > 0)
+    one_sided: NDArray[np.bool_] = np.logical_and(~_mixed(signs), total > 0)
     dual = 0.0
     if one_sided.any():
         weight, total = weight[:, one_sided], total[one_sided]

@@ -69,8 +69,8 @@ def check_loss(loss: str, engine: str, max_vectors: Any, vectors: Any) -> None:
     named = isinstance(max_vectors, str) and isinstance(vectors, str)
     if loss == "hinge" and (engine == "span" or not named):
         raise ValueError(
-            "loss='hinge' is there for engine='exact' and engine='cells', with all rows as vectors; "
-            "leave max_vectors and vectors at their defaults, or use loss='squared_hinge'."
+            "loss='hinge' is there for engine='exact' and engine='cells', with all rows as "
+            "vectors; leave max_vectors and vectors at their defaults, or use loss='squared_hinge'."
         )
 
 
@@ -79,10 +79,10 @@ class MarginClassifier(KernelClassifier):
     """Kernel SVM for data of any size: all rows, inside the span of a few vectors.
 
     It minimises ½‖w‖² + ½b² + C Σ s ξ² (the squared hinge loss, with the bias regularised), one
-    problem for two classes and several for more (`multi_class`). On few rows the answer is the exact machine.
-    On many, w is sought in the span of a number of vectors (landmarks, as they are called in
-    Nyström's method), with every row in the loss; cost and memory are then linear in the rows, and
-    `certificate_` says how good the answer is, in the span and against every larger one.
+    problem for two classes and several for more (`multi_class`). On few rows the answer is the
+    exact machine. On many, w is sought in the span of a number of vectors (landmarks, as they are
+    called in Nyström's method), with every row in the loss; cost and memory are then linear in the
+    rows, and `certificate_` says how good the answer is, in the span and against every larger one.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class MarginClassifier(KernelClassifier):
         The exact machine; the span fit; a machine for each cell of a
         partition; or, for "auto", the first for up to 5,000 different rows of a problem (10,000 if
         few of them will be support vectors; a pair of classes counts its own rows) and one of the
-        others beyond, whichever does better on held-out rows of a sample. `engine_` tells which one it was.
+        others beyond, whichever does better on held-out rows of a sample. `engine_` tells which.
     cells : int, array of shape (n_cells, n_features), `CellParameters` or "auto", default="auto"
         With ``engine="cells"``: about how many rows a cell has, or the centres of the cells (with
         a kernel width and a C for each, if one likes); a row belongs to the nearest centre. "auto"

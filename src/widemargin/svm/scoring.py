@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, check_scoring
 
-from widemargin.arrays import IndexArray
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.loop import Stop
 from widemargin.problem import Folds, Problem, winners
 
