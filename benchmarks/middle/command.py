@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> None:
     tables = [fit_table(of_C[C], C) for C in VALUES_OF_C]
     tables.append(search_table([each for each in here if each["part"] == SEARCH]))
     notes = [
-        'γ is scikit-learn\'s "scale" for all; ours has defaults otherwise. Times are medians of up '
+        "γ is scikit-learn's scale for all; ours has defaults otherwise. Times are medians of up "
         "to three fits in one process, after compiled code was loaded. LIBSVM runs on one thread."
     ]
     session.write("The middle", [*tables, asked(of_C)], notes)

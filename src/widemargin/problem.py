@@ -17,13 +17,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.kernels import Kernel
 from widemargin.rows import Rows
+from widemargin.threads import Compiled, ordered_map
 
+loops = Compiled("widemargin.kernels.mirror_loops")
+
+# Rows of a kernel matrix that a thread computes at a time.
+_MATRIX_BLOCK = 1024
 # C times a weight must lie between these: beyond, squares and products of dual variables leave the
 # range of float64.
 _LEAST_PRICE = 1e-140
@@ -201,6 +206,27 @@ def kernel_values(
         for _ in rows.scan(visit, index, width=len(part)):
             pass
     return out
+
+
+def kernel_matrix_of(kernel: Kernel, rows: Rows, dtype: DTypeLike) -> NDArray[Any]:
+    """Return k(x, x') of all pairs of rows: half of it is computed, in threads, and mirrored."""
+    n = rows.shape[0]
+    K = np.empty((n, n), dtype=dtype)
+    vectors = rows.take(np.arange(n))
+    size = max(1, min(_MATRIX_BLOCK, rows.vectors_at_a_time))
+
+    def fill(first: int) -> None:
+        last = min(n, first + size)
+        block = rows.block(np.arange(first, last))
+        for begin in range(0, last, rows.vectors_at_a_time):
+            columns = slice(begin, min(last, begin + rows.vectors_at_a_time))
+            kernel.checked_block(block, vectors[columns], K[first:last, columns])
+        loops.mirror(K, first, last)
+
+    # The longest first: the last of them shall not be waited for by all other threads.
+    for _ in ordered_map(fill, range(0, n, size)[::-1], rows.threads):
+        pass
+    return K
 
 
 @dataclass(frozen=True)

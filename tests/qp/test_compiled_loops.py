@@ -13,6 +13,7 @@ from tests.reference.qp import (
     random_margin_problem,
     ridge_of,
 )
+from widemargin.kernels import mirror_loops
 from widemargin.qp import margin_loops, pair_loops
 
 
@@ -48,7 +49,7 @@ def test_mirror_completes_a_symmetric_matrix_and_touches_nothing_else(n_old, n):
     values = np.full((n + 3, n + 3), np.nan)
     values[:n_old, :n_old] = square[:n_old, :n_old]
     values[n_old:n, :n] = square[n_old:]
-    margin_loops.mirror(values, n_old, n)
+    mirror_loops.mirror(values, n_old, n)
     np.testing.assert_array_equal(values[:n, :n], square)
     assert np.isnan(values[n:]).all() and np.isnan(values[:, n:]).all()
 

@@ -12,6 +12,7 @@ from widemargin.problem import Problem, kernel_values
 from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.qp.margin_loops")
+copies = Compiled("widemargin.kernels.mirror_loops")
 
 
 class CoreMatrix:
@@ -32,7 +33,7 @@ class CoreMatrix:
         into = self._values[n_old : len(core), : len(core)]
         kernel_values(problem.kernel, problem.rows, problem.rows.take(core), into, new)
         if n_old:
-            loops.mirror(self._values, n_old, len(core))
+            copies.mirror(self._values, n_old, len(core))
         return len(new) * len(core)
 
     def keep(self, index: IndexArray) -> None:

@@ -23,7 +23,7 @@ from widemargin.balls.one_by_one import fit_one_by_one
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier, Fitted, MachineOptions
 from widemargin.loop import Ended, Limits, Stop, run
-from widemargin.problem import Problem, kernel_values
+from widemargin.problem import Problem, kernel_matrix_of
 from widemargin.qp.low_rank import dual_of, features_of
 from widemargin.qp.margin_dual import MarginDual, next_round
 from widemargin.threads import ordered_map
@@ -181,9 +181,7 @@ class ExactMatrix:
     def start(self) -> tuple[Solving, ...]:
         """Compute the kernel values, and begin at zero or at an earlier solution."""
         problem = self.problem
-        K = np.empty((problem.n, problem.n), dtype=self.precision.dtype)
-        everything = np.arange(problem.n)
-        kernel_values(problem.kernel, problem.rows, problem.rows.take(everything), K)
+        K = kernel_matrix_of(problem.kernel, problem.rows, self.precision.dtype)
         alpha = earlier_alpha(problem, self.options.earlier)
         accuracy = max(_SHARE_OF_GAP * self.options.tol, _NO_GAP)
         features = None if alpha.any() else features_of(K, _LOW_RANK_TOL)

@@ -1,9 +1,10 @@
 """The exact machines of all pairs of classes.
 
-A pair is a problem on the rows of two classes. Where few of them support its machine, these are
-found in a growing set (``growing_set``). Where many do, it is a call of the small machine
-(``qp.margin_dual``) on all of its kernel values; those inside a class are made once and serve all
-of its pairs, as far as memory lasts. Threads work on pairs beside each other.
+A pair is a problem on the rows of two classes. Where the kernel values of all rows fit into memory,
+they are made once, and a pair is one compiled call. Otherwise, where few of its rows support its
+machine, these are found in a growing set (``growing_set``), and where many do, it is a call of the
+small machine (``qp.margin_dual``) on all of its kernel values; those inside a class are made once
+and serve all of its pairs, as far as memory lasts. Threads work on pairs beside each other.
 
 Values are float32 where that is enough for the gap, which only the solution tells: where its
 coefficients are large, the pair is solved again in float64, from there.
@@ -25,12 +26,18 @@ from widemargin.balls.growing_set import GapOf, GrowingSet
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted, MachineOptions
 from widemargin.loop import Ended, Limits, Stop, run
-from widemargin.problem import Problem
-from widemargin.qp.margin_dual import MarginDual, loops, next_round
-from widemargin.threads import ordered_map, scratch
+from widemargin.problem import Problem, kernel_matrix_of
+from widemargin.qp.margin_dual import MarginDual, next_round, solve_on
+from widemargin.threads import Compiled, ordered_map, scratch
+
+copies = Compiled("widemargin.kernels.mirror_loops")
 
 # Pairs between two looks of the loop at the clock, for each thread.
 _AT_A_TIME = 16
+# Share of the memory budget for the kernel values of all rows,
+_WHOLE_SHARE = 0.6
+# which are made if no pair has more rows than this: of a larger one only some are needed.
+_LARGE = 4000
 # Share of the memory budget for kernel values inside classes.
 _CLASSES_SHARE = 0.3
 # Share of it for the pairs that threads work on at a time.
@@ -143,9 +150,18 @@ class ExactPairs:
         sizes = np.array([float(len(rows)) ** 2 for rows in self.rows_of])
         room = _CLASSES_SHARE * options.memory / np.dtype(self.precisions[0].dtype).itemsize
         self.kept = np.cumsum(sizes) <= room
+        # All kernel values, class after class, and where each class begins.
+        self.whole: NDArray[Any] | None = None
+        self.begins = np.concatenate([[0], ends[:-1]])
 
     def start(self) -> tuple[PairMachine, ...]:
-        """Begin with no pair."""
+        """Begin with no pair; compute all kernel values where they fit into memory."""
+        problem, n = self.problem, self.problem.n
+        dtype = np.dtype(self.precisions[0].dtype)
+        largest = max(len(self._members(pair)[0]) for pair in range(problem.n_problems))
+        if largest <= _LARGE and dtype.itemsize * n * n <= _WHOLE_SHARE * self.options.memory:
+            rows = problem.rows.subset(np.concatenate(self.rows_of))
+            self.whole = kernel_matrix_of(problem.kernel, rows, dtype)
         return ()
 
     def step(self, state: tuple[PairMachine, ...]) -> tuple[PairMachine, ...]:
@@ -164,7 +180,11 @@ class ExactPairs:
 
     def certificate(self, state: tuple[PairMachine, ...]) -> Certificate:
         """Return the sums over the pairs; those that are missing count as nothing proved."""
-        known: dict[str, Any] = {"n_passes": 1, "n_kernel": sum(each.n_kernel for each in state)}
+        made = sum(each.n_kernel for each in state)
+        known: dict[str, Any] = {
+            "n_passes": 1,
+            "n_kernel": made if self.whole is None else self.whole.size,
+        }
         if not state:
             return Certificate(float("inf"), 0.0, gap=1.0, n_vectors=0, **known)
         used = _used(state, self.problem.n)
@@ -217,7 +237,14 @@ class ExactPairs:
         ridge = problem.ridge(pair, index)
         alpha = self._earlier(pair, index, sign)
         n_kernel = 0
-        for precision in self.precisions:
+        if self.whole is not None:
+            places = np.concatenate([self._places(first), self._places(second)])
+            solved = solve_on(self.whole, places, sign, ridge, _SHARE_OF_GAP * tol, alpha)
+            found = GapOf.of(*solved, self.precisions[0].rounding)
+            alpha = found.alpha
+            if found.gap <= tol:
+                return self._machine(index, sign, found, len(index) ** 2)
+        for precision in self.precisions[0 if self.whole is None else -1 :]:
             growing = GrowingSet(problem, index, sign, ridge, precision, tol)
             found = growing.solved(alpha, deadline)
             n_kernel += growing.n_kernel
@@ -231,16 +258,18 @@ class ExactPairs:
             alpha = found.alpha
             if found.gap <= tol or deadline.passed:
                 break
+        return self._machine(index, sign, found, n_kernel)
+
+    def _places(self, number: int) -> IndexArray:
+        """Return where the rows of a class are in the matrix of all."""
+        places: IndexArray = self.begins[number] + np.arange(len(self.rows_of[number]))
+        return places
+
+    def _machine(self, index: IndexArray, sign: Vector, found: GapOf, n_kernel: int) -> PairMachine:
         used = np.flatnonzero(found.alpha)
-        return PairMachine(
-            index[used],
-            (sign * found.alpha)[used],
-            found.primal,
-            found.dual,
-            found.gap,
-            n_kernel,
-            found.gap <= tol,
-        )
+        solved = found.gap <= self.options.tol
+        coef = (sign * found.alpha)[used]
+        return PairMachine(index[used], coef, found.primal, found.dual, found.gap, n_kernel, solved)
 
     def _earlier(self, pair: int, index: IndexArray, sign: Vector) -> Vector | None:
         """Return the dual variables of an earlier solution, if there is one."""
@@ -269,7 +298,7 @@ class ExactPairs:
                 self._values(rows, rows, K[where, where])
                 made += len(rows) ** 2
         self._values(self.rows_of[second], self.rows_of[first], K[sizes[0] :, : sizes[0]])
-        loops.mirror(K, sizes[0], n)
+        copies.mirror(K, sizes[0], n)
         return K, made
 
     def _values(self, rows: IndexArray, vectors: IndexArray, out: NDArray[Any]) -> NDArray[Any]:

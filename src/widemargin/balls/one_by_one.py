@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
+from widemargin.arrays import IndexArray
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier, Fitted, MachineOptions
 from widemargin.loop import bounds
 from widemargin.problem import Problem
+
+Options = TypeVar("Options", bound=MachineOptions)
 
 # Vectors that the machine of a pair needs at the least.
 _LEAST_VECTORS = 2
@@ -18,8 +22,8 @@ _LEAST_VECTORS = 2
 
 def fit_one_by_one(
     problem: Problem,
-    options: MachineOptions,
-    fit: Callable[[Problem, MachineOptions], Fitted],
+    options: Options,
+    fit: Callable[[Problem, Options], Fitted],
 ) -> Fitted:
     """Fit every pair of classes by itself.
 
@@ -66,7 +70,7 @@ def fit_one_by_one(
     )
 
 
-def _earlier_of(earlier: Earlier | None, members: np.ndarray, pair: int) -> Earlier | None:
+def _earlier_of(earlier: Earlier | None, members: IndexArray, pair: int) -> Earlier | None:
     """Return the part of an earlier solution that belongs to a pair."""
     if earlier is None:
         return None

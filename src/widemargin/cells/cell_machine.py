@@ -122,9 +122,9 @@ def constant_machine(
     intercept = 2.0 * C * lean / (1.0 + 2.0 * C * total)
     slack = np.maximum(0.0, 1.0 - signs * intercept)
     primal = 0.5 * float((intercept**2).sum()) + float((C * (weight * slack**2).sum(axis=0)).sum())
-    one_sided: NDArray[np.bool_] = np.logical_and(~_mixed(signs), total > 0)
+    one_sided = np.flatnonzero(~_mixed(signs) & (total > 0))
     dual = 0.0
-    if one_sided.any():
+    if len(one_sided):
         weight, total = weight[:, one_sided], total[one_sided]
         # sᵀKs + S²; η is the largest k(x, x) + 1 + ridge, and no k(x, x') is larger than k(x, x).
         square = total * total
@@ -177,5 +177,5 @@ def large_machine(problem: Problem, index: IndexArray, fit: Callable[[Problem], 
 
 def _mixed(signs: Matrix) -> NDArray[np.bool_]:
     """Return which problems have rows on both sides."""
-    mixed: NDArray[np.bool_] = (signs > 0).any(axis=0) & (signs < 0).any(axis=0)
+    mixed: NDArray[np.bool_] = (signs.max(axis=0) > 0) & (signs.min(axis=0) < 0)
     return mixed

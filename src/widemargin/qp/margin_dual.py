@@ -210,6 +210,45 @@ def next_round(
     return after, ended != small.UNFINISHED
 
 
+def solve_on(
+    K: NDArray[Any],
+    index: IndexArray,
+    sign: Vector,
+    ridge: Vector,
+    gap: float,
+    start: Vector | None = None,
+) -> tuple[Vector, float, float]:
+    """Solve one problem on some rows of a larger matrix, in one compiled call.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix, C-contiguous.
+    index : ndarray of int of shape (m,)
+        The rows.
+    sign, ridge : ndarray of shape (m,)
+        Their labels ±1, and 1 / (2 C s).
+    gap : float
+        Relative gap.
+    start : ndarray of shape (m,), default=None
+        Dual variables to start from.
+
+    Returns
+    -------
+    alpha : ndarray of shape (m,)
+        The dual variables.
+    primal, dual : float
+        Their objectives.
+    """
+    alpha = np.zeros(len(index)) if start is None else start.copy()
+    residual = np.ones(len(index))
+    addresses = lapack_addresses()
+    ended = small.solve_on(addresses, K, index, sign, ridge, alpha, residual, gap, _NO_KKT)
+    _check_positive(ended == small.NOT_POSITIVE)
+    primal, dual = small.objectives(alpha, residual, ridge)
+    return alpha, primal, dual
+
+
 def solve_all(
     K: NDArray[Any],
     signs: Matrix,

@@ -29,6 +29,13 @@ _MOST_JITTER = 1e-8
 # Updates between two looks at the gap, at the least.
 _LEAST_SPELL = 32
 
+# Rows of the first set on a larger matrix, at the least, and as a part of all.
+_FIRST_LEAST = 96
+_FIRST_PART = 16
+# Share of the rows up to which a set is worth it.
+_MOST_SHARE = 0.4
+# Sets at the most.
+_MOST_SETS = 12
 # Rows of the smallest part that is solved before the rest.
 _LEAST_LEVEL = 300
 # The gap to which parts are solved.
@@ -105,7 +112,7 @@ def _gather_lower(K: Any, index: Any, ridge: Any, factor: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _objectives(alpha: Any, residual: Any, ridge: Any) -> Any:
+def objectives(alpha: Any, residual: Any, ridge: Any) -> Any:
     """Return the primal and the dual value of α."""
     norm2 = 0.0
     loss = 0.0
@@ -142,7 +149,7 @@ def _kkt(alpha: Any, residual: Any) -> float:
 @njit(nogil=True, cache=True)
 def _solved(alpha: Any, residual: Any, ridge: Any, gap: float, tol: float) -> bool:
     """Return whether the relative gap or the KKT residual is small enough."""
-    primal, dual = _objectives(alpha, residual, ridge)
+    primal, dual = objectives(alpha, residual, ridge)
     return primal - dual <= gap * primal or _kkt(alpha, residual) <= tol
 
 
@@ -239,7 +246,7 @@ def _newton(
             base_margin -= _changed(K, sign, drop, point[drop])
             spent += _PRODUCT_COST * len(drop) * n
         base_residual = 1.0 - base_margin - ridge * base
-        primal = _objectives(base, base_residual, ridge)[0]
+        primal = objectives(base, base_residual, ridge)[0]
         if primal < best:
             # The caller sees the best point whatever happens.
             best = primal
@@ -398,6 +405,99 @@ def solve(
 
 
 @njit(nogil=True, cache=True)
+def _mixture(K: Any, rows: Any, index: Any, coef: Any) -> Any:
+    """Return Σ coef_i K[rows_i, index] + Σ coef, summed in float64."""
+    total = np.full(len(index), coef.sum())
+    for i in range(len(rows)):
+        row = K[rows[i]]
+        c = coef[i]
+        for j in range(len(index)):
+            total[j] += c * row[index[j]]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def solve_on(
+    addresses: Any,
+    K: Any,
+    index: Any,
+    sign: Any,
+    ridge: Any,
+    alpha: Any,
+    residual: Any,
+    gap: float,
+    tol: float,
+) -> int:
+    """Solve the dual on some rows of a larger matrix, in place; return how it ended.
+
+    The problem is solved on a set of rows that grows by those which turn out to be inside their
+    margin, as long as it stays small; on all of them otherwise.
+
+    Parameters
+    ----------
+    addresses : ndarray of uint64 of shape (4,)
+        As in `solve`.
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    index : ndarray of int of shape (m,)
+        The rows.
+    sign, ridge : ndarray of shape (m,)
+        Their labels ±1, and 1 / (2 C s).
+    alpha, residual : ndarray of shape (m,)
+        Where to start, not negative, and 1 − Qα at the end.
+    gap, tol : float
+        The relative gap or the KKT residual to be reached.
+    """
+    m = len(index)
+    inside = alpha > 0.0
+    first = not inside.any()
+    rough = gap
+    if first:
+        step = max(1, m // max(_FIRST_LEAST, m // _FIRST_PART))
+        inside[::step] = True
+        rough = max(gap, _LEVEL_GAP)
+    for _ in range(_MOST_SETS):
+        members = np.flatnonzero(inside)
+        if len(members) > _MOST_SHARE * m:
+            break
+        rows = index[members]
+        part = gather(K, rows)
+        start = alpha[members]
+        used = np.flatnonzero(start)
+        left = 1.0 - ridge[members] * start
+        left -= _changed(part, sign[members], used, start[used])
+        solve(
+            addresses, part, sign[members], ridge[members], start, left, rough, tol, np.inf, first
+        )
+        alpha[members] = start
+        used = np.flatnonzero(start)
+        if first and len(used) > _MOST_SHARE * len(members):
+            break
+        first = False
+        values = _mixture(K, rows[used], index, (start * sign[members])[used])
+        for i in range(m):
+            residual[i] = 1.0 - sign[i] * values[i] - ridge[i] * alpha[i]
+        if _solved(alpha, residual, ridge, gap, tol):
+            return SOLVED
+        outside = (residual > 0.0) & ~inside
+        if not outside.any():
+            rough = 0.1 * rough
+            if rough < 1e-15:
+                return STUCK
+        count = outside.sum()
+        most = max(_FIRST_LEAST, len(members))
+        if count > most:
+            worst = np.sort(residual[outside])[count - most]
+            outside &= residual >= worst
+        inside |= outside
+        rough = max(gap, min(rough, _LEVEL_GAP))
+    part = gather(K, index)
+    used = np.flatnonzero(alpha)
+    residual[:] = 1.0 - ridge * alpha - _changed(part, sign, used, alpha[used])
+    return solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, len(used) == 0)
+
+
+@njit(nogil=True, cache=True)
 def solve_all(
     addresses: Any,
     K: Any,
@@ -440,7 +540,7 @@ def solve_all(
         alpha = np.zeros(len(index))
         residual = np.ones(len(index))
         ended = solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, True)
-        primal, dual = _objectives(alpha, residual, ridge)
+        primal, dual = objectives(alpha, residual, ridge)
         beta[index, p] = sign * alpha
         proved[p, 0] = primal
         proved[p, 1] = dual
@@ -478,16 +578,11 @@ def solve_path(
     beta : ndarray of shape (m, n_Cs)
         Where the coefficients y α are written.
     """
-    part = gather(K, train)
     alpha = np.zeros(len(train))
     residual = np.ones(len(train))
-    ridge = 1.0 / (2.0 * Cs[0] * weight)
     for c in range(len(Cs)):
-        if c:
-            after = 1.0 / (2.0 * Cs[c] * weight)
-            residual += (ridge - after) * alpha
-            ridge = after
-        solve(addresses, part, sign, ridge, alpha, residual, gap, 0.0, np.inf, c == 0)
+        ridge = 1.0 / (2.0 * Cs[c] * weight)
+        solve_on(addresses, K, train, sign, ridge, alpha, residual, gap, 0.0)
         beta[:, c] = sign * alpha
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.expansion import MachineOptions
-from widemargin.problem import Folds, Problem, class_scores, kernel_values
+from widemargin.problem import Folds, Problem, class_scores, kernel_matrix_of
 from widemargin.qp import low_rank
 from widemargin.qp.margin_dual import path_values
 from widemargin.svm.scoring import GridScores, Judge, held_out
@@ -95,9 +95,7 @@ class _Matrix:
         self.order = np.lexsort((kind, problem.code))
         self.place = np.argsort(self.order)
         rows = problem.rows.subset(self.order)
-        everything = np.arange(problem.n)
-        self.K: NDArray[Any] = np.empty((problem.n, problem.n), dtype=np.float32)
-        kernel_values(problem.kernel, rows, rows.take(everything), self.K)
+        self.K: NDArray[Any] = kernel_matrix_of(problem.kernel, rows, np.float32)
         self.features = low_rank.features_of(self.K, _LOW_RANK_TOL)
         self.code, self.weight = problem.code[self.order], problem.weight[self.order]
         self.table = problem.table
