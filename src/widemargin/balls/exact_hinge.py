@@ -19,8 +19,8 @@ from widemargin.problem import Problem
 from widemargin.qp.hinge_dual import solve_hinge_dual
 from widemargin.threads import ordered_map
 
-# Problems between two looks of the loop at the clock, for each thread.
-_AT_A_TIME = 16
+# Problems of a step: threads wait for each other at its end, and a user sees a line for it.
+_AT_A_TIME = 128
 # Share of the memory budget for the matrices that threads work on at a time.
 _MATRICES_SHARE = 0.7
 # Matrices of a problem: its kernel values, and factors of a part of them.
@@ -119,7 +119,7 @@ class HingeProblems:
     def step(self, state: tuple[HingeMachine, ...]) -> tuple[HingeMachine, ...]:
         """Solve some more problems; an interrupt leaves those that are done."""
         begin, options = len(state), self.options
-        chosen = range(begin, min(self.problem.n_problems, begin + _AT_A_TIME * options.threads))
+        chosen = range(begin, min(self.problem.n_problems, begin + _AT_A_TIME))
         largest = max(len(self.problem.members(p)) for p in chosen)
         room = int(_MATRICES_SHARE * options.memory / (_MATRICES * 8 * largest**2))
         threads = max(1, min(options.threads, room))

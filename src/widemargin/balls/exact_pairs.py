@@ -32,8 +32,8 @@ from widemargin.threads import Compiled, ordered_map, scratch
 
 copies = Compiled("widemargin.kernels.mirror_loops")
 
-# Pairs between two looks of the loop at the clock, for each thread.
-_AT_A_TIME = 16
+# Pairs of a step: threads wait for each other at its end, and a user sees a line for it.
+_AT_A_TIME = 128
 # Share of the memory budget for the kernel values of all rows,
 _WHOLE_SHARE = 0.6
 # which are made if no pair has more rows than this: of a larger one only some are needed.
@@ -167,8 +167,7 @@ class ExactPairs:
     def step(self, state: tuple[PairMachine, ...]) -> tuple[PairMachine, ...]:
         """Solve some more pairs; an interrupt leaves those that are done."""
         begin = len(state)
-        count = _AT_A_TIME * self.options.threads
-        pairs = range(begin, min(self.problem.n_problems, begin + count))
+        pairs = range(begin, min(self.problem.n_problems, begin + _AT_A_TIME))
         most = max(len(self._members(pair)[0]) for pair in pairs)
         done: list[PairMachine] = []
         deadline = self.options.deadline

@@ -26,8 +26,8 @@ from widemargin.loop import Ended, Limits, Stop, bounds, relative_gap, run
 from widemargin.problem import Problem
 from widemargin.threads import ordered_map
 
-# Cells between two looks of the loop at the clock.
-_AT_A_TIME = 32
+# Cells of a step: threads wait for each other at its end, and a user sees a line for it.
+_AT_A_TIME = 256
 # Vectors of each problem in a cell, at the least, where there is a budget.
 _VECTORS_OF_A_CELL = 2
 # Share of the memory budget for the matrices of cells that are fitted beside each other.
