@@ -26,7 +26,9 @@ from scipy import sparse
 from widemargin.arrays import IndexArray
 from widemargin.loop import Deadline
 from widemargin.rows import Rows
-from widemargin.threads import ordered_map
+from widemargin.threads import Compiled, ordered_map
+
+loops = Compiled("widemargin.cells.nearest_loops")
 
 Matrix = NDArray[Any]
 Cells = NDArray[np.intp]
@@ -236,8 +238,10 @@ def partition_by_kmeans(rows: Rows, size: int, threads: int, deadline: Deadline)
 
 def _cells_in_time(points: Matrix, n_cells: int, n: int, threads: int, deadline: Deadline) -> int:
     """Return to how many centres, of those wanted, all rows can be compared before a deadline."""
-    begun = perf_counter()
     some = points[:_CHUNK]
+    # The first call compiles, or loads what was compiled.
+    _nearest_centers(some[:1], points[:n_cells], 1)
+    begun = perf_counter()
     _nearest_centers(some, points[:n_cells], 1)
     seconds = _PASS * (perf_counter() - begun) * n / (len(some) * threads)
     allowed = _TIME_TO_ASSIGN * (deadline.left() or 0.0)
@@ -269,7 +273,7 @@ def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells
     """Take a step of Lloyd's; return centres, and cells and their sizes before it."""
 
     def nearest_of(first: int) -> Cells:
-        return _nearest_centers(points[first : first + _CHUNK], centers, 1)[:, 0]
+        return _nearest_centers(points[first : first + _CHUNK], centers, 1)[0][:, 0]
 
     nearest = np.concatenate(list(ordered_map(nearest_of, range(0, len(points), _CHUNK), threads)))
     count = np.bincount(nearest, minlength=len(centers))
@@ -301,41 +305,14 @@ def _balanced(
     return np.unique(np.concatenate([centers[~(tiny | large)], *more]), axis=0)
 
 
-def _nearest_centers(points: Matrix, centers: Matrix, count: int) -> Cells:
-    """Return the `count` nearest centres of each point, the nearest first."""
-    # x·c − ½‖c‖² is the larger the nearer c is: one product, with a column of ones.
+def _nearest_centers(points: Matrix, centers: Matrix, count: int) -> tuple[Cells, Matrix]:
+    """Return the `count` nearest centres of each point, the nearest first, and their distances."""
     square = np.einsum("ij,ij->i", centers, centers)
-    left = np.ones((len(points), points.shape[1] + 1), dtype=np.float32)
-    left[:, :-1] = points
     right = np.column_stack([centers, -0.5 * square]).astype(np.float32)
-    # And the next one, which must be clearly farther.
-    cell, score = _largest(left @ right.T, min(count + 1, len(centers)))
-    cell, others = cell[:, :count], score[:, count:]
-    # What rounding can do to the scores of these centres, and of others that may be as near.
-    norm = np.sqrt(np.einsum("ij,ij->i", points, points))
-    far = np.sqrt(square)
-    reach = np.minimum(far.max(), 2.0 * norm + far[cell].max(axis=1))
-    slack = (2.0 + np.sqrt(points.shape[1])) * np.finfo(np.float32).eps * reach * (norm + reach)
-    close = (others >= (score[:, count - 1] - slack)[:, None]).any(axis=1)
-    if close.any():
-        cell[close] = _largest(points[close] @ centers.T - 0.5 * square, count)[0]
-    return cell
-
-
-def _largest(scores: Matrix, count: int) -> tuple[Cells, Matrix]:
-    """Return the places of the `count` largest numbers of each line, and these, the largest first.
-
-    A few searches for one number cost far less than a partial sort. What has been found is taken
-    out of `scores`.
-    """
-    every = np.arange(len(scores))
-    place = np.empty((len(scores), count), dtype=np.intp)
-    found = np.empty((len(scores), count), dtype=scores.dtype)
-    for k in range(count):
-        place[:, k] = scores.argmax(axis=1)
-        found[:, k] = scores[every, place[:, k]]
-        scores[every, place[:, k]] = -np.inf
-    return place, found
+    cell = np.empty((len(points), count), dtype=np.intp)
+    distance = np.empty((len(points), count))
+    loops.nearest(np.ascontiguousarray(points), centers, square, right, cell, distance)
+    return cell, distance
 
 
 @dataclass(frozen=True)
@@ -351,10 +328,6 @@ class _Nearest:
         dense = block.toarray() if sparse.issparse(block) else block
         with np.errstate(over="ignore"):
             centred = np.clip((dense - self.origin) / self.unit, -_FAR, _FAR)
-        cell = _nearest_centers(centred, self.centers, self.count)
-        apart = centred[:, None, :] - self.centers[cell]
-        distance = np.sqrt(np.einsum("ijk,ijk->ij", apart, apart))
-        order = np.argsort(distance, axis=1, kind="stable")
-        cell, distance = (np.take_along_axis(each, order, axis=1) for each in (cell, distance))
+        cell, distance = _nearest_centers(centred, self.centers, self.count)
         with np.errstate(over="ignore"):
             return cell, self.unit * distance

@@ -1,0 +1,98 @@
+"""The nearest centres of a block of rows, compiled by Numba when first used.
+
+Import this module through ``threads.Compiled``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def nearest(points: Any, centers: Any, square: Any, right: Any, cell: Any, distance: Any) -> None:
+    """Write the nearest centres of points, the nearest first, and the distances from them.
+
+    x·c − ½‖c‖² is the larger the nearer c is: one product in float32 finds the candidates. Where
+    rounding could have hidden a nearer one, all are computed again in float64.
+
+    Parameters
+    ----------
+    points : ndarray of shape (m, d)
+        Rows.
+    centers : ndarray of shape (n_cells, d)
+        Centres.
+    square : ndarray of shape (n_cells,)
+        Their squared norms.
+    right : ndarray of float32 of shape (n_cells, d + 1)
+        The centres, and −½ times their squared norms.
+    cell : ndarray of int of shape (m, count)
+        Where the numbers of the nearest are written.
+    distance : ndarray of shape (m, count)
+        Where the distances are written.
+    """
+    m, d = points.shape
+    n_cells, count = len(centers), cell.shape[1]
+    left = np.ones((m, d + 1), dtype=np.float32)
+    for i in range(m):
+        for j in range(d):
+            left[i, j] = points[i, j]
+    scores = np.dot(left, right.T)
+    farthest = np.sqrt(square.max())
+    scale = (2.0 + np.sqrt(d)) * 1.1920929e-07
+    tops = min(count + 1, n_cells)
+    best = np.empty(tops, dtype=np.int64)
+    for i in range(m):
+        line = scores[i]
+        _largest(line, best)
+        norm = 0.0
+        for j in range(d):
+            norm += points[i, j] * points[i, j]
+        norm = np.sqrt(norm)
+        reach = 0.0
+        for k in range(count):
+            reach = max(reach, np.sqrt(square[best[k]]))
+        reach = min(farthest, 2.0 * norm + reach)
+        slack = scale * reach * (norm + reach)
+        # Not the other way round: what overflows is no number.
+        if tops > count and not line[best[count]] < line[best[count - 1]] - slack:
+            exact = np.empty(n_cells)
+            for c in range(n_cells):
+                product = -0.5 * square[c]
+                for j in range(d):
+                    product += points[i, j] * centers[c, j]
+                exact[c] = product
+            _largest(exact, best)
+        for k in range(count):
+            total = 0.0
+            for j in range(d):
+                apart = points[i, j] - centers[best[k], j]
+                total += apart * apart
+            root = np.sqrt(total)
+            # Kept in order; of equals the first stays the first.
+            place = k
+            while place and distance[i, place - 1] > root:
+                distance[i, place] = distance[i, place - 1]
+                cell[i, place] = cell[i, place - 1]
+                place -= 1
+            distance[i, place] = root
+            cell[i, place] = best[k]
+
+
+@njit(nogil=True, cache=True)
+def _largest(values: Any, best: Any) -> None:
+    """Write the places of the largest values, the largest first, of equals the first."""
+    count = len(best)
+    for k in range(count):
+        best[k] = -1
+    for c in range(len(values)):
+        value = values[c]
+        if best[count - 1] >= 0 and not value > values[best[count - 1]]:
+            continue
+        place = count - 1
+        while place and (best[place - 1] < 0 or value > values[best[place - 1]]):
+            best[place] = best[place - 1]
+            place -= 1
+        best[place] = c
