@@ -15,6 +15,7 @@ BENCHMARKS = {
     "maximin": "tables and figures of the Maxi-Min paper, many classes, clusters of them, a stream",
     "slmc": "tables and example of the SLMC paper, training time, MNIST with few vectors, growth",
     "cells": "cells: beside peers, half a million rows, the engine of auto, growth, edges",
+    "middle": "150 to 60,000 rows, C and γ given: beside LIBSVM and others; searches",
     "span": "the span fit: over its floor, growth with the rows, cross-validation, features",
 }
 

@@ -155,9 +155,12 @@ class MachineOptions(Resources):
         Vectors at the most; None leaves it to the engine.
     earlier : Earlier or None
         A solution to start from.
+    loss : {"squared_hinge", "hinge"}
+        The squared hinge with the bias regularised, or the hinge with a free bias.
     """
 
     tol: float = 1e-3
     max_iter: int = 10_000
     max_vectors: int | None = None
     earlier: Earlier | None = None
+    loss: str = "squared_hinge"

@@ -1,9 +1,10 @@
 """The exact machine: the dual of the SVM on all rows.
 
 Where the matrix of all kernel values fits into memory, it is made once and serves all problems,
-each of which is one call of the small machine (``qp.margin_dual``), or a few. Pairs of classes
-need less: see ``exact_pairs``. Where the matrix does not fit, that of the rows which support the machine may: a core set finds them. Where even
-that is too large, ``matrix_free`` goes on from there, and makes values again when they are needed.
+each of which is one call of the small machine (``qp.margin_dual``), or a few. Pairs of classes need
+less: see ``exact_pairs``. Where the matrix does not fit, that of the rows which support the machine
+may: a core set finds them. Where even that is too large, ``matrix_free`` goes on from there, and
+makes values again when they are needed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, largest_norm2
+from widemargin.balls.exact_hinge import fit_exact_hinge
 from widemargin.balls.exact_pairs import fit_exact_pairs, fits
 from widemargin.balls.matrix_free import MatrixFree
 from widemargin.balls.one_by_one import fit_one_by_one
@@ -22,6 +24,7 @@ from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier, Fitted, MachineOptions
 from widemargin.loop import Ended, Limits, Stop, run
 from widemargin.problem import Problem, kernel_values
+from widemargin.qp.low_rank import dual_of, features_of
 from widemargin.qp.margin_dual import MarginDual, next_round
 from widemargin.threads import ordered_map
 
@@ -32,6 +35,10 @@ _MATRIX_SHARE = 0.7
 _SHARE_OF_GAP = 0.25
 # Gaps that float64 cannot tell from none.
 _NO_GAP = 1e-14
+# What a matrix of low rank may miss on its diagonal for its machine to be a start, nearly the end.
+_LOW_RANK_TOL = 1e-9
+# The gap of that machine: its dual variables are right only where it has converged.
+_LOW_RANK_GAP = 1e-10
 # KKT residual that is rounding.
 _KKT = 1e-10
 # Rows for each class that a core set must have room for to be of use.
@@ -51,6 +58,8 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
         How exactly. Where rows are more than `max_vectors`, the machine is sought on a core set of
         so many.
     """
+    if options.loss == "hinge":
+        return fit_exact_hinge(problem, options)
     budget = options.max_vectors is not None and options.max_vectors < problem.n
     if problem.partial:
         if budget or not fits(problem, options):
@@ -58,10 +67,16 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
         return fit_exact_pairs(problem, options)
     if budget:
         return _on_core_set(problem, options)
-    precision = Precision.of(problem, largest_norm2(problem), options.tol)
+    eta = largest_norm2(problem)
+    coarse, fine = (Precision.in_type(kind, problem, eta) for kind in (np.float32, np.float64))
     room = _MATRIX_SHARE * options.memory
+    if matrix_bytes(problem.n, fine) <= room:
+        # What float32 hides depends on the solution; from there it is not far.
+        quick = problem.kernel.constant_diagonal is not None and options.tol > 0
+        return _on_matrix(problem, [coarse, fine] if quick else [fine], options)
+    precision = Precision.of(problem, eta, options.tol)
     if matrix_bytes(problem.n, precision) <= room:
-        return _solved(ExactMatrix(problem, precision, options), problem, options)
+        return _on_matrix(problem, [precision], options)
     if matrix_bytes(_LEAST_CORE * len(problem.table), precision) > room:
         return _solved(MatrixFree(problem, precision, options), problem, options)
     first = _on_core_set(problem, options)
@@ -69,6 +84,21 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
         return first
     rest = replace(options, earlier=Earlier(first.index, first.coef, first.intercept))
     return _solved(MatrixFree(problem, precision, rest), problem, rest, first.certificate)
+
+
+def _on_matrix(problem: Problem, precisions: list[Precision], options: MachineOptions) -> Fitted:
+    """Return the machine on the matrix of kernel values, each precision from where one ended."""
+    found: Fitted | None = None
+    for precision in precisions:
+        spent = None if found is None else found.certificate
+        if found is not None and found.index is not None:
+            earlier = Earlier(found.index, found.coef, found.intercept)
+            options = replace(options, earlier=earlier)
+        found = _solved(ExactMatrix(problem, precision, options), problem, options, spent)
+        if found.stop.kind is not Ended.PRECISION:
+            break
+    assert found is not None
+    return found
 
 
 def _solved(
@@ -156,22 +186,29 @@ class ExactMatrix:
         kernel_values(problem.kernel, problem.rows, problem.rows.take(everything), K)
         alpha = earlier_alpha(problem, self.options.earlier)
         accuracy = max(_SHARE_OF_GAP * self.options.tol, _NO_GAP)
-        return tuple(
-            Solving(MarginDual.at(K, problem.sign(p), problem.ridge(p), alpha[p]), accuracy)
-            for p in range(problem.n_problems)
-        )
+        features = None if alpha.any() else features_of(K, _LOW_RANK_TOL)
+
+        def begun(p: int) -> Solving:
+            sign, ridge = problem.sign(p), problem.ridge(p)
+            start = alpha[p] if features is None else dual_of(features, sign, ridge, _LOW_RANK_GAP)
+            return Solving(MarginDual.at(K, sign, ridge, start), accuracy)
+
+        return tuple(ordered_map(begun, range(problem.n_problems), self._threads()))
 
     def step(self, state: tuple[Solving, ...]) -> tuple[Solving, ...]:
         """Take every unsolved problem through a working set, or ask more of it."""
-        small = self.problem.n < _WORTH_A_THREAD
-        threads = 1 if small else self.options.threads
-        return tuple(ordered_map(self._advanced, state, threads))
+        return tuple(ordered_map(self._advanced, state, self._threads()))
+
+    def _threads(self) -> int:
+        return 1 if self.problem.n < _WORTH_A_THREAD else self.options.threads
 
     def _advanced(self, solving: Solving) -> Solving:
         point, accuracy = solving.point, solving.accuracy
         if self._gap(point) <= self.options.tol or accuracy < _NO_GAP:
             return solving
         after, finished = next_round(point, accuracy, _KKT)
+        if finished and self._hidden(after) > _SHARE_OF_GAP * self.options.tol:
+            return Solving(after, 0.0)
         return Solving(after, 0.1 * accuracy if finished else accuracy)
 
     def certificate(self, state: tuple[Solving, ...]) -> Certificate:
@@ -204,4 +241,7 @@ class ExactMatrix:
 
     def _gap(self, point: MarginDual) -> float:
         """Return a relative gap with what rounding may hide of it."""
-        return point.gap() + self.precision.rounding * float(np.linalg.norm(point.alpha))
+        return point.gap() + self._hidden(point)
+
+    def _hidden(self, point: MarginDual) -> float:
+        return self.precision.rounding * float(np.linalg.norm(point.alpha))

@@ -2,8 +2,8 @@
 
 A pair is a problem on the rows of two classes. Where few of them support its machine, these are
 found in a growing set (``growing_set``). Where many do, it is a call of the small machine
-(``qp.margin_dual``) on all of its kernel values; those inside a class are made once and serve all of
-its pairs, as far as memory lasts. Threads work on pairs beside each other.
+(``qp.margin_dual``) on all of its kernel values; those inside a class are made once and serve all
+of its pairs, as far as memory lasts. Threads work on pairs beside each other.
 
 Values are float32 where that is enough for the gap, which only the solution tells: where its
 coefficients are large, the pair is solved again in float64, from there.
@@ -164,7 +164,7 @@ class ExactPairs:
 
     def certificate(self, state: tuple[PairMachine, ...]) -> Certificate:
         """Return the sums over the pairs; those that are missing count as nothing proved."""
-        known = {"n_passes": 1, "n_kernel": sum(each.n_kernel for each in state)}
+        known: dict[str, Any] = {"n_passes": 1, "n_kernel": sum(each.n_kernel for each in state)}
         if not state:
             return Certificate(float("inf"), 0.0, gap=1.0, n_vectors=0, **known)
         used = _used(state, self.problem.n)

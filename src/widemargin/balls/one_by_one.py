@@ -61,7 +61,9 @@ def fit_one_by_one(
     if options.deadline.passed and not stop.converged:
         stop = options.deadline.stop
     certificate = _joined([part.certificate for part in parts], len(index), stop.reason)
-    return Fitted(problem.rows.take(index), index, coef[index], intercept, certificate, stop, of_pairs=True)
+    return Fitted(
+        problem.rows.take(index), index, coef[index], intercept, certificate, stop, of_pairs=True
+    )
 
 
 def _earlier_of(earlier: Earlier | None, members: np.ndarray, pair: int) -> Earlier | None:

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.balls.ball import Precision, largest_norm2
-from widemargin.cells.cell_machine import constant_machine, exact_machine, large_machine
+from widemargin.cells.cell_machine import (
+    constant_machine,
+    exact_machine,
+    hinge_machine,
+    large_machine,
+)
 from widemargin.cells.partition import Members, given_partition, partition_by_kmeans
 from widemargin.cells.uncut import UncutOptions, fit_uncut
 from widemargin.certificate import Certificate
@@ -197,6 +202,8 @@ class CellsFit:
         if len(self.sizes) > 1 and len(index) <= options.matrix_rows and self._beside(cell):
             if options.deadline.passed:
                 return None
+            if options.loss == "hinge":
+                return hinge_machine(problem, index, options)
             exact = exact_machine(problem, index, options.tol, self.precisions)
             if limit is None or len(exact.vectors) <= limit:
                 return exact

@@ -1,8 +1,8 @@
 """The machine of one cell: exact on its kernel matrix, a constant where there is one class.
 
 A cell has hundreds of rows. Its kernel matrix costs next to nothing, all classes share it, and the
-duals of all of them are solved on it in one compiled call (``qp.margin_dual``). In a problem for which all rows of the
-cell are on one side, the answer is a constant, the best bias:
+duals of all of them are solved on it in one compiled call (``qp.margin_dual``). In a problem for
+which all rows of the cell are on one side, the answer is a constant, the best bias:
 
     min over b of ½b² + C S (1 − b)²,     S = Σ s,     b = 2CS / (1 + 2CS),
 
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.balls.ball import Precision, largest_norm2
-from widemargin.expansion import Fitted
+from widemargin.balls.exact_hinge import fit_exact_hinge
+from widemargin.expansion import Fitted, MachineOptions
 from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import solve_all
@@ -76,6 +77,38 @@ def exact_machine(
     return Fitted(X[used], index[used], coef[used], intercept, certificate, stop)
 
 
+def hinge_machine(problem: Problem, index: IndexArray, options: MachineOptions) -> Fitted:
+    """Return the machines of a cell with the hinge loss and a free bias.
+
+    Where all rows of the cell are on one side in a problem, the bias is that side, at no loss; it
+    is zero where no row takes part.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    index : ndarray of int of shape (m,)
+        Rows of the cell.
+    options : MachineOptions
+        How exactly.
+    """
+    signs = problem.signs(index)
+    mixed = _mixed(signs)
+    intercept = np.sign(signs.sum(axis=0))
+    if not mixed.any():
+        nothing = np.zeros((0, problem.n_problems))
+        certificate = bounds(0.0, 0.0, gap=0.0)
+        X = problem.rows.take(index[:0])
+        return Fitted(X, index[:0], nothing, intercept, certificate, _SOLVED)
+    inner = replace(options, max_vectors=None, earlier=None, report=None, threads=1)
+    found = fit_exact_hinge(problem.columns(np.flatnonzero(mixed)).subset(index), inner)
+    coef = np.zeros((len(found.vectors), problem.n_problems))
+    coef[:, mixed] = found.coef
+    intercept[mixed] = found.intercept
+    assert found.index is not None
+    return replace(found, index=index[found.index], coef=coef, intercept=intercept, of_pairs=False)
+
+
 def constant_machine(
     problem: Problem, index: IndexArray, X: NDArray[Any], K: NDArray[Any] | None = None
 ) -> Fitted:
@@ -89,7 +122,7 @@ def constant_machine(
     intercept = 2.0 * C * lean / (1.0 + 2.0 * C * total)
     slack = np.maximum(0.0, 1.0 - signs * intercept)
     primal = 0.5 * float((intercept**2).sum()) + float((C * (weight * slack**2).sum(axis=0)).sum())
-    one_sided = ~_mixed(signs) & (total > 0)
+    one_sided: NDArray[np.bool_] = np.logical_and(~_mixed(signs), total > 0)
     dual = 0.0
     if one_sided.any():
         weight, total = weight[:, one_sided], total[one_sided]

@@ -56,8 +56,9 @@ class UncutOptions(SpanOptions):
 
 
 def fit_uncut(problem: Problem, options: UncutOptions) -> Fitted:
-    """Fit the exact machine, or one in a span."""
-    fit = fit_exact if exact_is_cheap(problem, options) else fit_span
+    """Fit the exact machine, or one in a span, which has the squared hinge only."""
+    exact = options.loss == "hinge" or exact_is_cheap(problem, options)
+    fit = fit_exact if exact else fit_span
     return fit(problem, options)
 
 

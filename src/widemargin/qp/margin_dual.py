@@ -273,8 +273,8 @@ def path_values(
     addresses = lapack_addresses()
     small.solve_path(addresses, K, train, sign[train], weight[train], Cs, gap, beta)
     used = np.flatnonzero(beta.any(axis=1))
-    values: Matrix = small.corner(K, held, train[used]) @ beta[used].astype(K.dtype)
-    return values + beta.sum(axis=0)
+    values = small.corner(K, held, train[used]) @ beta[used].astype(K.dtype)
+    return np.asarray(values + beta.sum(axis=0), dtype=np.float64)
 
 
 def _check_positive(failed: bool) -> None:

@@ -23,7 +23,7 @@ _PRODUCT_COST = 16.0
 _TURNS = 1.0
 # Share of a residual that a solution must leave at the most, or factors are made in float64.
 _REFINED = 0.3
-# What is added to the diagonal of a matrix that has no factor, for each row, over its largest value.
+# What is added to the diagonal of a matrix without a factor, for each row, over its largest value.
 _LEAST_JITTER = 1e-16
 _MOST_JITTER = 1e-8
 # Updates between two looks at the gap, at the least.
@@ -37,13 +37,13 @@ _LEVEL_GAP = 1e-2
 SOLVED, UNFINISHED, STUCK, NOT_POSITIVE = 0, 1, 2, 3
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _call5(typing: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
     """Call a function of five pointers at an address."""
     return _pointer_call(5)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _call8(
     typing: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
 ) -> Any:
@@ -68,7 +68,9 @@ def factorise(potrf: int, matrix: Any) -> bool:
     numbers = np.array([matrix.shape[0], 0], dtype=np.int32)
     letter = np.array([76], dtype=np.uint8)
     size = numbers.ctypes.data
-    _call5(potrf, letter.ctypes.data, size, matrix.ctypes.data, size, size + 4)
+    _call5(  # type: ignore[call-arg]
+        potrf, letter.ctypes.data, size, matrix.ctypes.data, size, size + 4
+    )
     return numbers[1] == 0
 
 
@@ -78,7 +80,7 @@ def divide(potrs: int, factor: Any, right: Any) -> None:
     numbers = np.array([factor.shape[0], 1, 0], dtype=np.int32)
     letter = np.array([76], dtype=np.uint8)
     size = numbers.ctypes.data
-    _call8(
+    _call8(  # type: ignore[call-arg]
         potrs,
         letter.ctypes.data,
         size,

@@ -126,6 +126,9 @@ def choose_engine(problem: Problem, options: ChoiceOptions) -> Decision:
         exact = not options.in_a_span and exact_is_cheap(problem, options)
         if exact:
             return Decision("exact", size)
+        if options.loss == "hinge":
+            # A span knows the squared hinge only.
+            return size_of_cells(problem, options) if options.cuttable else Decision("exact", size)
         if options.cuttable:
             return cells_or_span(problem, options)
         return Decision("span", size)

@@ -2,7 +2,8 @@
 
 Folds are sets of rows of the matrix, and pairs of classes are sets of those. A task is one problem
 in one fold: one compiled call (``qp.small_loops``) solves it for every C, each from the solution of
-the one before. Threads work on tasks.
+the one before. Threads work on tasks. Where the matrix is one of low rank, the machines are linear
+ones on its features (``qp.low_rank``).
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.expansion import MachineOptions
 from widemargin.problem import Folds, Problem, class_scores, kernel_values
+from widemargin.qp import low_rank
 from widemargin.qp.margin_dual import path_values
 from widemargin.svm.scoring import GridScores, Judge, held_out
 from widemargin.threads import ordered_map
 
+# What a matrix of low rank may miss on its diagonal: scores do not feel it.
+_LOW_RANK_TOL = 1e-4
 # Share of the memory budget for the kernel matrix.
 _MATRIX_SHARE = 0.5
 
@@ -94,6 +98,7 @@ class _Matrix:
         everything = np.arange(problem.n)
         self.K: NDArray[Any] = np.empty((problem.n, problem.n), dtype=np.float32)
         kernel_values(problem.kernel, rows, rows.take(everything), self.K)
+        self.features = low_rank.features_of(self.K, _LOW_RANK_TOL)
         self.code, self.weight = problem.code[self.order], problem.weight[self.order]
         self.table = problem.table
         self.counts = folds.counts[kind[self.order]]
@@ -109,6 +114,8 @@ class _Matrix:
         train = np.flatnonzero((sign != 0) & (count > 0))
         held, weight = self.held[task.fold], self.weight * count
         if len(train) and abs(sign[train].sum()) < len(train):
+            if self.features is not None:
+                return low_rank.path_values(self.features, train, held, sign, weight, Cs, gap)
             return path_values(self.K, train, held, sign, weight, Cs, gap)
         # Nothing to learn from, or the best constant of one side.
         total = 2.0 * Cs * weight[train].sum()

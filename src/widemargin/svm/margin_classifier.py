@@ -26,7 +26,6 @@ from widemargin.rows import Rows, parse_memory
 from widemargin.span import as_strategy, fit_span
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine
 
-
 # Share of the memory budget that the coefficients of all pairs of classes may take.
 _PAIRS_SHARE = 0.25
 
@@ -65,15 +64,25 @@ def check_cuttable(engine: str, kernel: Any) -> None:
         )
 
 
+def check_loss(loss: str, engine: str, max_vectors: Any, vectors: Any) -> None:
+    """Raise if the hinge loss is asked of a span."""
+    named = isinstance(max_vectors, str) and isinstance(vectors, str)
+    if loss == "hinge" and (engine == "span" or not named):
+        raise ValueError(
+            "loss='hinge' is there for engine='exact' and engine='cells', with all rows as "
+            "vectors; leave max_vectors and vectors at their defaults, or use loss='squared_hinge'."
+        )
+
+
 @parameters
 class MarginClassifier(KernelClassifier):
     """Kernel SVM for data of any size: all rows, inside the span of a few vectors.
 
     It minimises ½‖w‖² + ½b² + C Σ s ξ² (the squared hinge loss, with the bias regularised), one
-    problem for two classes and several for more (`multi_class`). On few rows the answer is the exact machine.
-    On many, w is sought in the span of a number of vectors (landmarks, as they are called in
-    Nyström's method), with every row in the loss; cost and memory are then linear in the rows, and
-    `certificate_` says how good the answer is, in the span and against every larger one.
+    problem for two classes and several for more (`multi_class`). On few rows the answer is the
+    exact machine. On many, w is sought in the span of a number of vectors (landmarks, as they are
+    called in Nyström's method), with every row in the loss; cost and memory are then linear in the
+    rows, and `certificate_` says how good the answer is, in the span and against every larger one.
 
     Parameters
     ----------
@@ -95,7 +104,7 @@ class MarginClassifier(KernelClassifier):
         The exact machine; the span fit; a machine for each cell of a
         partition; or, for "auto", the first for up to 5,000 different rows of a problem (10,000 if
         few of them will be support vectors; a pair of classes counts its own rows) and one of the
-        others beyond, whichever does better on held-out rows of a sample. `engine_` tells which one it was.
+        others beyond, whichever does better on held-out rows of a sample. `engine_` tells which.
     cells : int, array of shape (n_cells, n_features), `CellParameters` or "auto", default="auto"
         With ``engine="cells"``: about how many rows a cell has, or the centres of the cells (with
         a kernel width and a C for each, if one likes); a row belongs to the nearest centre. "auto"
@@ -106,6 +115,9 @@ class MarginClassifier(KernelClassifier):
         Where rows are nearly as near to another cell, both cells' decision values are averaged: as
         long as the distance from the second centre exceeds that from the first by less than this
         share of it.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        "hinge" is the machine of ``SVC``: C Σ s ξ, and a bias that is not regularised. It is there
+        for the exact machine and in cells.
     multi_class : {"auto", "ovr", "ovo"}, default="auto"
         With more than two classes: a machine for each class against the rest, or one for each pair
         of classes. "auto" takes pairs for the exact machine and in cells, which are cheaper there
@@ -218,6 +230,7 @@ class MarginClassifier(KernelClassifier):
     cells: Any = keyword("auto", check_cells)
     overlap: float = keyword(0.3, check.not_negative)
     blend: float = keyword(0.2, check.not_negative)
+    loss: str = keyword("squared_hinge", check.choice("squared_hinge", "hinge"))
     multi_class: str = keyword("auto", check.choice("auto", "ovr", "ovo"))
     decision_function_shape: str = keyword("ovr", check.choice("ovr", "ovo"))
     vectors: Any = keyword("core", check.landmarks)
@@ -229,6 +242,7 @@ class MarginClassifier(KernelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_cuttable(self.engine, self.kernel)
+        check_loss(self.loss, self.engine, self.max_vectors, self.vectors)
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
         elsewhere = self.stated(problem)
@@ -273,6 +287,7 @@ class MarginClassifier(KernelClassifier):
             tol=self.tol,
             max_iter=self.max_iter,
             max_vectors=limit,
+            loss=self.loss,
             landmarks=as_strategy(self.vectors, self.n_features_in_),
             cells=self.cells if given is None else given.centers,
             kernels=None if given is None else [self._kernel(width) for width in given.gamma],

@@ -27,8 +27,8 @@ from widemargin.base.estimator import (
 )
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.cells import CellOptions
-from widemargin.cells.uncut import UncutOptions, exact_is_cheap
 from widemargin.cells.held_out import CellChoices
+from widemargin.cells.uncut import UncutOptions, exact_is_cheap
 from widemargin.loop import Deadline, Resources, Stop
 from widemargin.problem import Folds, Problem, check_prices
 from widemargin.span import SpanOptions, as_strategy
@@ -95,6 +95,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         Whether each cell gets the pair that is best for its own rows, by `scoring` of those that
         are held out (the mean over folds, weighted by the rows). Where a score other than the
         accuracy has rows of one class only to judge by, the pair that is best in all cells counts.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        Of the final fit; the search is done with the squared hinge.
     multi_class : {"auto", "ovr", "ovo"}, default="auto"
         One class against the rest, or pairs of classes, in the search by exact machines and in the
         final fit. A search in a span or in cells is one against the rest.
@@ -188,6 +190,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     overlap: float = keyword(0.3, check.not_negative)
     blend: float = keyword(0.2, check.not_negative)
     per_cell: bool = keyword(False)
+    loss: str = keyword("squared_hinge", check.choice("squared_hinge", "hinge"))
     multi_class: str = keyword("auto", check.choice("auto", "ovr", "ovo"))
     decision_function_shape: str = keyword("ovr", check.choice("ovr", "ovo"))
     vectors: Any = keyword("core", check.landmarks)
@@ -358,7 +361,9 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         shared: dict[str, Any] = {**vars(resources), "max_iter": self.max_iter}
         if self.engine != "cells":
             stated = self._machine(Cs[0], gamma).stated(problem)
-            options = UncutOptions(**shared, tol=min(_EXACT_TOL, 10.0 * self.tol), max_vectors=limit)
+            options = UncutOptions(
+                **shared, tol=min(_EXACT_TOL, 10.0 * self.tol), max_vectors=limit
+            )
             if self._exactly(stated, options):
                 return scores_exact(stated, np.array(Cs), folds, judge, options)
         if self.engine == "cells":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, check_scoring
 
-from widemargin.arrays import IndexArray
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.loop import Stop
 from widemargin.problem import Folds, Problem, winners
 
@@ -122,9 +122,7 @@ class GridScores:
     centers: Matrix | None = None
 
 
-def held_out(
-    problem: Problem, folds: Folds, k: int, judge: Judge
-) -> tuple[IndexArray, IndexArray]:
+def held_out(problem: Problem, folds: Folds, k: int, judge: Judge) -> tuple[IndexArray, IndexArray]:
     """Return the rows of some weight that a fold holds out, and which of the problem they are."""
     assert problem.place is not None
     test = folds.test[k]
