@@ -177,5 +177,4 @@ def large_machine(problem: Problem, index: IndexArray, fit: Callable[[Problem], 
 
 def _mixed(signs: Matrix) -> NDArray[np.bool_]:
     """Return which problems have rows on both sides."""
-    mixed: NDArray[np.bool_] = (signs > 0).any(axis=0) & (signs < 0).any(axis=0)
-    return mixed
+    return np.logical_and((signs > 0).any(axis=0), (signs < 0).any(axis=0))
