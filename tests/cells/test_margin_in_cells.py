@@ -12,8 +12,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from tests.reference import cells as reference
 from tests.reference.cell_data import (
-    CENTERS,
     AGAINST_REST,
+    CENTERS,
     DATA,
     WAYS,
     board,
