@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from tests.reference import cells as reference
 from tests.reference.problems import problem_of
 from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
+from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.cells import CellMachines, CellOptions, CellsFit, Members, Partition
 from widemargin.cells.cell_decision import blend_weights
 from widemargin.cells.cell_machine import constant_machine, exact_machine, large_machine
@@ -18,6 +19,7 @@ from widemargin.cells.partition import Near
 from widemargin.expansion import Fitted
 from widemargin.kernels import RBF
 from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, run
+from widemargin.problem import one_vs_one
 from widemargin.rows import as_rows
 
 
@@ -50,8 +52,10 @@ KERNELS = {
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 
 
-def _exact(problem, index, tol):
-    return exact_machine(problem, index, tol, np.float64, Deadline())
+def _exact(problem, index, tol, kinds=(np.float64,)):
+    eta = largest_norm2(problem)
+    precisions = [Precision.in_type(kind, problem, eta) for kind in kinds]
+    return exact_machine(problem, index, tol, precisions)
 
 
 def _optimum(problem, index, p=0):
@@ -138,10 +142,46 @@ def test_a_constant_for_both_classes_leans_to_the_heavier_one():
     assert_allclose(machine.certificate.primal, objective)
 
 
-def test_no_time_is_no_machine():
-    X, y = _labelled(60, 3)
-    over = Deadline.after(0.0)
-    assert exact_machine(problem_of(X, y), np.arange(60), 1e-3, np.float64, over) is None
+def test_float32_is_enough_for_some_gaps_and_is_left_for_others():
+    X, y = _labelled(200, 3)
+    problem = problem_of(X, y, C=3.0, gamma=0.7)
+    index = np.arange(problem.n)
+    kinds = (np.float32, np.float64)
+    fine, coarse = (_exact(problem, index, 1e-3, each) for each in ((np.float64,), kinds[:1]))
+    assert_array_equal(_exact(problem, index, 1e-3, kinds).coef, coarse.coef)
+    assert_allclose(coarse.certificate.primal, fine.certificate.primal, rtol=1e-3)
+    # Beyond what float32 shows.
+    both = _exact(problem, index, 1e-9, kinds)
+    assert_array_equal(both.coef, _exact(problem, index, 1e-9).coef)
+    assert both.certificate.gap <= 1e-9
+    assert not _exact(problem, index, 1e-9, kinds[:1]).stop.converged
+
+
+def test_pairs_of_classes_in_a_cell_are_the_machines_of_two_classes():
+    X, y = _labelled(150, 3)
+    weight = _rng().uniform(0.5, 2.0, size=150)
+    problem = problem_of(X, y, weight, C=3.0, gamma=0.7)
+    pairs = problem.with_signs(one_vs_one(3))
+    index = np.arange(0, problem.n, 2)
+    machine = _exact(pairs, index, 1e-11)
+    primal = 0.0
+    for p in range(3):
+        own = index[pairs.table[pairs.code[index], p] != 0]
+        value, beta = _optimum(pairs, own, p)
+        coef = np.zeros(problem.n)
+        coef[machine.index] = machine.coef[:, p]
+        assert_allclose(coef[own], beta, atol=1e-6 * np.abs(beta).max())
+        assert not coef[np.setdiff1d(np.arange(problem.n), own)].any()
+        assert_allclose(machine.intercept[p], beta.sum(), atol=1e-6)
+        primal += value
+    assert_allclose([machine.certificate.primal, machine.certificate.dual], primal, rtol=1e-9)
+    # A pair of which one class is missing, and one of which both are.
+    one_class = np.flatnonzero(problem.code == 0)
+    alone = _exact(pairs, one_class, 1e-6)
+    total = 2.0 * 3.0 * problem.weight[one_class].sum()
+    assert_allclose(alone.intercept, [total / (1 + total), total / (1 + total), 0.0])
+    assert alone.certificate.n_vectors == 0
+    assert 0.0 < alone.certificate.dual <= alone.certificate.primal
 
 
 def test_another_engine_is_asked_only_for_problems_with_two_sides():

@@ -97,7 +97,8 @@ def test_a_search_in_cells_by_size_finds_a_good_pair():
 def test_every_cell_gets_the_pair_that_is_best_for_it():
     X, y = two_halves()
     grid = {"Cs": [0.1, 10.0], "gammas": [0.2, 30.0]}
-    search = search_in_cells(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-10).fit(X, y)
+    # Rounding may hide a gap of 1e-10 at the largest C.
+    search = search_in_cells(**grid, cells=HALVES, per_cell=True, overlap=0.0, tol=1e-9).fit(X, y)
     machine = search.best_estimator_
     assert_array_equal(machine.cell_gamma_, [30.0, 0.2])
     decision = search.decision_function(X)

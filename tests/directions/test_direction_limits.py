@@ -114,6 +114,10 @@ def _noisy_rows():
 def test_a_single_direction_ends_in_time(clock, way, extra, max_time):
     X, y = _noisy_rows()
     model = _da(1, way, C=100.0, gamma=1.0, tol=1e-9, epsilon=1e-6, max_time=max_time, **extra)
+    if (way, max_time) == ("deflation", 5):
+        # Its dual is one compiled call: five looks at the clock are enough for all of it.
+        assert model.fit(X, y).directions_["gap"][0] <= 1e-9
+        return
     with pytest.warns(ConvergenceWarning, match=r"max_time=.*features and a relative gap of"):
         model.fit(X, y)
     # Whoever does the work has looked at the clock in the middle of it, and stopped.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
@@ -40,6 +42,14 @@ def two_halves(n=600):
 
 
 DATA = {"two classes": two_classes, "three classes": three_classes}
+# Each class against the rest, or pairs of classes with their own values.
+AGAINST_REST = {"multi_class": "ovr"}
+IN_PAIRS = {"multi_class": "ovo", "decision_function_shape": "ovo"}
+WAYS = {
+    "two classes": (two_classes, {}),
+    "three classes": (three_classes, AGAINST_REST),
+    "three classes in pairs": (three_classes, IN_PAIRS),
+}
 
 
 def in_cells_of(kind=MarginClassifier, **parameters):
@@ -52,9 +62,28 @@ def own_cell(X, centers):
     return reference.distances(X, centers).argmin(axis=1)
 
 
+def pairs_by_hand(X, y, weight, classes, C, gamma, **parameters):
+    """Decision values by independent machines for the pairs of classes in a cell, a column each."""
+    columns = []
+    for a, b in combinations(classes, 2):
+        here = (y == a) | (y == b)
+        if here.any():
+            # Of two classes, the second is positive.
+            known = X[here], y[here], weight[here], np.array([b, a]), C, gamma
+            if len(np.unique(y[here])) == 2:
+                known = X[here], np.where(y[here] == a, 1, 0), weight[here], np.arange(2), C, gamma
+            columns.append(machine_by_hand(*known, **parameters))
+        else:
+            columns.append(lambda A: np.zeros((len(A), 1)))
+    return lambda A: np.hstack([column(A) for column in columns])
+
+
 def machine_by_hand(X, y, weight, classes, C, gamma, **parameters):
     """Decision values by an independent machine for the rows of a cell, a column a problem."""
     parameters = {"engine": "exact", "tol": 1e-12, "C": C, "gamma": gamma} | parameters
+    if len(classes) > 2 and parameters.pop("decision_function_shape", "ovr") == "ovo":
+        parameters.pop("multi_class")
+        return pairs_by_hand(X, y, weight, classes, **parameters)
     present = np.unique(y)
     n_problems = 1 if len(classes) == 2 else len(classes)
     total = 2.0 * C * weight.sum()

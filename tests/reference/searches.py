@@ -42,7 +42,9 @@ def search_of(Cs=CS, gammas=GAMMAS, **parameters):
 
 
 def exact(**parameters):
-    return MarginClassifier(**{"engine": "exact", "tol": 1e-8, "n_jobs": 1} | parameters)
+    """The exact machine, with several classes against the rest as in a span."""
+    defaults = {"engine": "exact", "multi_class": "ovr", "tol": 1e-8, "n_jobs": 1}
+    return MarginClassifier(**defaults | parameters)
 
 
 def grid_search(X, y, Cs=CS, gammas=GAMMAS, cv=None, scoring=None, **parameters):

@@ -9,6 +9,7 @@ At the optimum w = Σ α_i y_i φ(x_i), b = Σ α_i y_i, and the primal value is
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -173,6 +174,14 @@ def machine_objectives(
 ) -> float:
     """The sum over the problems, as the certificate has it."""
     classes = machine.classes_
+    if getattr(machine, "multi_class_", "ovr") == "ovo":
+        weight = np.ones(len(y)) if weight is None else np.asarray(weight)
+        total = 0.0
+        for p, (first, second) in enumerate(combinations(classes, 2)):
+            own = (y == first) | (y == second)
+            sign = np.where(y[own] == first, 1.0, -1.0)
+            total += machine_objective(machine, kernel, X[own], sign, weight[own], p)
+        return total
     return sum(
         machine_objective(machine, kernel, X, np.where(y == label, 1.0, -1.0), weight, p)
         for p, label in enumerate(classes[1:] if len(classes) == 2 else classes)

@@ -110,10 +110,15 @@ def test_with_a_growing_core_the_certificate_brackets_the_optimum(way):
     assert_allclose(certificate.primal, reached, rtol=1e-5)
 
 
+def _against_rest(way):
+    """What asks a machine for classes against the rest, where it would take pairs of them."""
+    return {"multi_class": "ovr"} if way == "exact" else {}
+
+
 @every(EXACT)
 def test_several_classes_reach_the_optimum_of_each_against_the_rest(way):
     X, y = digits(4, 120)
-    found = machine(way, C=2.0, gamma=0.02, tol=1e-9).fit(X, y)
+    found = machine(way, C=2.0, gamma=0.02, tol=1e-9, **_against_rest(way)).fit(X, y)
     columns = found.decision_function(X)
     assert columns.shape == (120, 4)
     best, reached = _optima_of_four_digits(), np.zeros(4)
@@ -209,7 +214,8 @@ def _core_of_kernel(kernel):
 def test_every_named_kernel_fits_digits(way, kernel):
     X, y = digits(3, 60)
     tol = 1e-2 if way == "ball" else 1e-9
-    found = machine(way, kernel=kernel, gamma=0.05, degree=2, coef0=1.0, tol=tol)
+    parameters = {"kernel": kernel, "gamma": 0.05, "degree": 2, "coef0": 1.0, "tol": tol}
+    found = machine(way, **parameters, **_against_rest(way))
     values = _values(kernel)
     if np.linalg.eigvalsh(values)[0] < -0.5 / (2 * found.C):
         with pytest.raises(ValueError, match="kernel"):
@@ -283,11 +289,19 @@ def test_the_attributes_are_the_machine(way, n_classes, as_stored):
         assert found.support_ is None
     else:
         assert_array_equal(vectors, X[found.support_])
-        assert (np.diff(found.support_) > 0).all()
-    n_problems = 1 if n_classes == 2 else n_classes
+        # Exact machines of pairs have their vectors class after class.
+        sizes = getattr(found, "n_support_", [len(vectors)])
+        assert hasattr(found, "n_support_") == (way == "exact" and n_classes == 4)
+        for part in np.split(found.support_, np.cumsum(sizes)[:-1]):
+            assert (np.diff(part) > 0).all()
+            assert len(sizes) == 1 or len(np.unique(y[part])) == 1
+    pairs = getattr(found, "multi_class_", "ovr") == "ovo"
+    n_problems = 1 if n_classes == 2 else 6 if pairs else n_classes
     assert found.dual_coef_.shape == (n_problems, len(vectors))
     assert found.intercept_.shape == (n_problems,)
     by_hand = rbf_kernel(X[100:], vectors, gamma=found.gamma_) @ found.dual_coef_.T
+    if pairs:
+        found.set_params(decision_function_shape="ovo")
     scores = found.decision_function(as_stored(X[100:])).reshape(50, -1)
     assert_allclose(scores, by_hand + found.intercept_, rtol=1e-9, atol=1e-9)
     if way in BALLS:

@@ -178,6 +178,17 @@ class Precision:
         return coarse
 
     @classmethod
+    def in_turn(cls, problem: Problem, eta: float, tol: float) -> list[Precision]:
+        """Return the precisions to be tried one after another: the last is float64.
+
+        float32 is left out where it hides a gap of `tol` whatever the solution, for η‖α‖ is about
+        one at the least.
+        """
+        fine, coarse = (cls.in_type(dtype, problem, eta) for dtype in (np.float64, np.float32))
+        varies = problem.kernel.constant_diagonal is None
+        return [fine] if varies or not coarse.rounding <= tol * eta else [coarse, fine]
+
+    @classmethod
     def in_type(cls, dtype: DTypeLike, problem: Problem, eta: float) -> Precision:
         """Return the precision of kernel values of a type."""
         spread = float(weighted_moments(problem.rows, problem.weight).variance.sum())

@@ -137,10 +137,7 @@ class ExactPairs:
     def __init__(self, problem: Problem, options: MachineOptions) -> None:
         self.problem = problem
         self.options = options
-        eta = largest_norm2(problem)
-        self.precisions = [Precision.in_type(np.float64, problem, eta)]
-        if problem.kernel.constant_diagonal is not None and options.tol > 0:
-            self.precisions.insert(0, Precision.in_type(np.float32, problem, eta))
+        self.precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
         n_classes = len(problem.table)
         order = np.argsort(problem.code, kind="stable")
         ends = np.cumsum(np.bincount(problem.code, minlength=n_classes))

@@ -158,10 +158,7 @@ class CellsFit:
         self.options = options
         self.sizes = [len(index) for index in members.train]
         self.budgets = self._budgets()
-        eta = largest_norm2(problem)
-        self.precisions = [Precision.in_type(np.float64, problem, eta)]
-        if problem.kernel.constant_diagonal is not None and options.tol > 0:
-            self.precisions.insert(0, Precision.in_type(np.float32, problem, eta))
+        self.precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
         # Largest first: the last of them shall not be waited for by all other threads. Smallest
         # first where time is limited: more rows get a machine in the same time.
         sign = -1 if options.deadline.max_time is None else 1

@@ -192,22 +192,27 @@ def _cell_values(
         signs = problem.signs(members[train])
         weight = problem.weight[members[train]] * counts[train, k]
         for p in range(problem.n_problems):
-            sign = np.ascontiguousarray(signs[:, p])
+            # Pairs of classes leave the others out.
+            here = np.flatnonzero(signs[:, p])
+            sign = signs[here, p]
             if abs(sign.sum()) == len(sign):
                 # The constant that `cell_machine` puts there.
-                total = 2.0 * Cs * weight.sum()
-                values[:, :, p] = sign[0] * total / (1.0 + total)
+                total = 2.0 * Cs * weight[here].sum()
+                values[:, :, p] = sign[:1].sum() * total / (1.0 + total)
                 continue
+            every = len(here) == len(train)
+            part = inner if every else np.ascontiguousarray(inner[np.ix_(here, here)])
+            seen = outer if every else outer[:, here]
             alpha: NDArray[np.float64] | None = None
             before = 0.0
             for c, C in enumerate(Cs):
                 start = None if alpha is None else alpha * min(C / before, 2.0)
                 solved = solve_margin_dual(
-                    inner, sign, 1.0 / (2.0 * C * weight), start=start, gap=tol
+                    part, sign, 1.0 / (2.0 * C * weight[here]), start=start, gap=tol
                 )
                 alpha, before = solved.alpha, C
                 beta = sign * alpha
-                values[:, c, p] = outer @ beta + beta.sum()
+                values[:, c, p] = seen @ beta + beta.sum()
     return found
 
 

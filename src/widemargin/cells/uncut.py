@@ -85,6 +85,7 @@ def support_work(problem: Problem, probe: int = _PROBE) -> float:
     Support vectors of two samples tell with which power of the rows they grow: it is 1 for classes
     that overlap, and less where the margin gets crowded.
     """
+    probe = min(probe, problem.n)
     index = np.arange(probe)
     sample = Vectors(problem.rows.take(index), index)
     gram = kernel_matrix(problem.kernel, problem.rows, sample, sample)

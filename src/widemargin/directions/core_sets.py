@@ -41,6 +41,8 @@ from widemargin.problem import Problem
 
 # Share of ‖Φβ‖² that must be left without the earlier directions for it to be a direction.
 _NOTHING_LEFT = 1e-12
+# What rounding may make of a squared norm, over the sizes of coefficients and values.
+_ROUNDING = 256 * float(np.finfo(np.float64).eps)
 
 
 class CoreSetFinder:
@@ -138,7 +140,8 @@ class CoreSetFinder:
             function = shortened(function, self.problem, self._applied)
             # Once more for the last digits.
             function = function.minus(against[i]).minus(against[i])
-            if function.norm2 <= _NOTHING_LEFT * alone.norm2:
+            lost = _ROUNDING * np.abs(coef).sum() * np.abs(alone.values).max(initial=0.0)
+            if function.norm2 <= max(_NOTHING_LEFT * alone.norm2, lost):
                 # The earlier directions are all that there is: the rest is rounding.
                 function = OnRows(0.0 * coef, 0.0 * coef)
             bias = float(beta[:, i].sum())

@@ -259,13 +259,14 @@ def _newton(
             alpha[:] = base
             residual[:] = base_residual
             return SOLVED
-        if before < np.inf and spent > work:
+        if stalled > 3 or not active.any() or not value >= 0.0:
+            # No progress, or none that rounding leaves visible.
+            return STUCK
+        if before < np.inf and spent > work and stalled == 0:
             # Where the next call goes on; coefficients of the wrong sign are part of it.
             alpha[:] = point
             residual[:] = 1.0 - margin - ridge * point
             return UNFINISHED
-        if stalled > 3:
-            return STUCK
         before = value
         index = np.flatnonzero(active)
         right = base_residual[index]

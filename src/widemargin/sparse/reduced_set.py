@@ -92,10 +92,12 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
         Squared distance of each machine to its w after each vector, and at last after all have
         moved, relative to ‖w‖². One zero for a machine that was kept as it is.
     pairwise_ : bool
-        Whether machines stand for pairs of classes and vote, as those of ``SVC`` for more than two
-        classes, in the order (0, 1), (0, 2), ...; else one machine for each class.
+        Whether machines stand for pairs of classes and vote, as those of ``SVC`` and some of ours
+        for more than two classes, in the order (0, 1), (0, 2), ...; else one machine for each
+        class.
     break_ties_ : bool
-        Whether `decision_function` decides between classes with the same votes, as in ``SVC``.
+        Whether `decision_function` decides between classes with the same votes: as ``SVC`` says,
+        and always for machines of this library.
     kernel_, gamma_, degree_, coef0_ : str or Kernel, float, float, float
         The kernel.
     classes_ : ndarray of shape (n_classes,)
@@ -284,7 +286,8 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
         self.kernel_, self.gamma_ = estimator.kernel, svm.gamma
         self.degree_, self.coef0_ = estimator.degree, estimator.coef0
         self.pairwise_ = svm.pairwise
-        self.break_ties_ = bool(getattr(estimator, "break_ties", False))
+        # Our own pairs always do.
+        self.break_ties_ = bool(getattr(estimator, "break_ties", svm.pairwise))
         self.expansion_vectors_ = np.concatenate(vectors)
         self.coef_ = block_diag(*coef)
         self.vector_problem_ = np.repeat(np.arange(len(coef)), [len(beta) for beta in coef])

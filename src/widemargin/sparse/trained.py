@@ -1,9 +1,10 @@
 """What a reduced set is made of: the machines of a trained SVM, ours or scikit-learn's.
 
-Every machine is f_p(x) = Σ_i a_ip k(x_i, x) + b_p. Ours are one for two classes, and one a class
-for more. ``SVC`` has one for each pair of classes i < j, positive for i where there are more than
-two classes; the coefficient of a support vector of class i against class j is in row j − 1 of its
-``dual_coef_``, and that of one of class j against i in row i.
+Every machine is f_p(x) = Σ_i a_ip k(x_i, x) + b_p. Ours are one for two classes, and one a class or
+one a pair of classes for more. ``SVC`` has one for each pair of classes i < j, positive for i where
+there are more than two classes; so have ours. Our ``dual_coef_`` has a row for each pair. In that
+of ``SVC``, the coefficient of a support vector of class i against class j is in row j − 1, and that
+of one of class j against i in row i.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.arrays import Codes, Matrix, Vector
 from widemargin.base.estimator import KernelEstimator, dense
 from widemargin.kernels import Kernel, make_kernel, resolve_gamma
-from widemargin.problem import Problem, class_factors, encoded, one_vs_rest
+from widemargin.problem import Problem, class_factors, encoded, one_vs_one, one_vs_rest
 from widemargin.rows import Distinct, weighted_moments
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import Marginal
@@ -150,8 +151,10 @@ def machines_of(estimator: Any) -> Trained:
     coef = np.asarray(dense(estimator.dual_coef_), dtype=np.float64)
     k = len(estimator.classes_)
     kernel = _kernel(estimator, float(gamma))
-    pairwise = isinstance(estimator, _SKLEARN) and k > 2
-    table, coef = _pairs(coef, estimator.n_support_) if pairwise else (one_vs_rest(k), coef.T)
+    theirs = isinstance(estimator, _SKLEARN)
+    pairwise = k > 2 and (theirs or getattr(estimator, "multi_class_", "ovr") == "ovo")
+    table = one_vs_one(k) if pairwise else one_vs_rest(k)
+    coef = _a_column_each(coef, estimator.n_support_) if pairwise and theirs else coef.T
     intercept = np.asarray(estimator.intercept_, dtype=np.float64)
     return Trained(kernel, float(gamma), vectors, coef, intercept, table, pairwise)
 
@@ -200,17 +203,16 @@ def fitted_again(
     return [each.beta[:, 0] for each in found], np.array([each.intercept[0] for each in found])
 
 
-def _pairs(dual: Matrix, sizes: NDArray[Any]) -> tuple[Matrix, Matrix]:
-    """Return the table of SVC's problems, and its coefficients a column each."""
+def _a_column_each(dual: Matrix, sizes: NDArray[Any]) -> Matrix:
+    """Return the coefficients of SVC's pairs of classes, a column each."""
     k = len(sizes)
     pairs = list(combinations(range(k), 2))
     owner = np.repeat(np.arange(k), sizes)
-    table, coef = np.zeros((k, len(pairs))), np.zeros((dual.shape[1], len(pairs)))
+    coef = np.zeros((dual.shape[1], len(pairs)))
     for p, (i, j) in enumerate(pairs):
-        table[i, p], table[j, p] = 1.0, -1.0
         coef[owner == i, p] = dual[j - 1, owner == i]
         coef[owner == j, p] = dual[i, owner == j]
-    return table, coef
+    return coef
 
 
 def _kernel(estimator: Any, gamma: float) -> Kernel:

@@ -193,10 +193,13 @@ class Trial:
         """When it must have been decided."""
         return self.options.deadline
 
-    def accuracy(self, scores: Matrix) -> float:
-        """Return the share of the weight of the rows that are answered right."""
+    def accuracy(self, scores: Matrix, stated: Problem) -> float:
+        """Return the share of the weight of the rows that are answered right.
+
+        `stated` has the problems that the scores are values of.
+        """
         n_classes = len(self.judge.table)
-        if scores.shape[1] != n_classes and n_classes > 2:
+        if stated.partial:
             scores = class_scores(scores, n_classes)
         answer = winners(np.arange(n_classes), scores[:, 0] if scores.shape[1] == 1 else scores)
         weight = self.judge.weight
@@ -209,7 +212,7 @@ class Trial:
             return None
         kernel = self.judge.kernel
         machine = Expansion(kernel, fitted.vectors, fitted.coef, fitted.intercept)
-        return self.accuracy(machine.values(self.judge.rows))
+        return self.accuracy(machine.values(self.judge.rows), self.in_span)
 
     def of_cells(self, size: int) -> float | None:
         """Return the accuracy of cells of a size; None if there was too little time."""
@@ -225,7 +228,7 @@ class Trial:
             fitted.intercept,
             self.options.blend,
         )
-        return self.accuracy(machine.values(self.judge.rows))
+        return self.accuracy(machine.values(self.judge.rows), self.learn)
 
     def _cut_short(self) -> bool:
         """Return whether time was too short for a machine that could be judged."""

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.expansion import MachineOptions
-from widemargin.problem import Folds, Problem, class_scores, kernel_matrix_of
+from widemargin.problem import Folds, Problem, kernel_matrix_of
 from widemargin.qp import low_rank
 from widemargin.qp.margin_dual import path_values
-from widemargin.svm.scoring import GridScores, Judge, held_out
+from widemargin.svm.scoring import GridScores, Judge, held_out, of_classes
 from widemargin.threads import ordered_map
 
 # What a matrix of low rank may miss on its diagonal: scores do not feel it.
@@ -81,9 +81,7 @@ def scores_exact(
         row = np.searchsorted(matrix.held[k], matrix.place[place])
         for c in range(len(Cs)):
             decision = np.stack([each[row, c] for each in values], axis=1)
-            if problem.partial:
-                decision = class_scores(decision, len(problem.table))
-            scores[c, k] = judge.score(test, decision)
+            scores[c, k] = judge.score(test, of_classes(problem, decision))
     return GridScores(scores, None)
 
 

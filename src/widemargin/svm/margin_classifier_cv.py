@@ -359,8 +359,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         check_prices(Cs[-1], problem.weight)
         limit = None if isinstance(self.max_vectors, str) else int(self.max_vectors)
         shared: dict[str, Any] = {**vars(resources), "max_iter": self.max_iter}
+        stated = self._machine(Cs[0], gamma).stated(problem)
         if self.engine != "cells":
-            stated = self._machine(Cs[0], gamma).stated(problem)
             options = UncutOptions(
                 **shared, tol=min(_EXACT_TOL, 10.0 * self.tol), max_vectors=limit
             )
@@ -375,12 +375,13 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
                 cells=size,
                 overlap=self.overlap,
             )
-            return scores_in_cells(problem, np.array(Cs), folds, judge, options, choices, width)
+            return scores_in_cells(stated, np.array(Cs), folds, judge, options, choices, width)
         landmarks = as_strategy(self.vectors, self.n_features_in_)
         in_span = SpanOptions(
             **shared, tol=min(_SPAN_TOL, self.tol), max_vectors=limit, landmarks=landmarks
         )
-        return scores_in_span(problem, np.array(Cs), folds, judge, in_span)
+        in_pairs = self.multi_class == "ovo"
+        return scores_in_span(stated if in_pairs else problem, np.array(Cs), folds, judge, in_span)
 
     def _exactly(self, problem: Problem, options: UncutOptions) -> bool:
         """Return whether the search is one by exact machines."""

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, check_scoring
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.loop import Stop
-from widemargin.problem import Folds, Problem, winners
+from widemargin.problem import Folds, Problem, class_scores, winners
 
 
 class HeldOut(ClassifierMixin, BaseEstimator):
@@ -120,6 +120,11 @@ class GridScores:
     scores: Matrix
     cut: Stop | None
     centers: Matrix | None = None
+
+
+def of_classes(problem: Problem, values: Matrix) -> Matrix:
+    """Return values of which the largest is the answer, from those of all problems."""
+    return class_scores(values, len(problem.table)) if problem.partial else values
 
 
 def held_out(problem: Problem, folds: Folds, k: int, judge: Judge) -> tuple[IndexArray, IndexArray]:

@@ -13,7 +13,7 @@ from widemargin.cells.held_out import CellChoices, HeldOutOptions, batches, held
 from widemargin.loop import Ended, Stop
 from widemargin.problem import Folds, Problem
 from widemargin.span import SpanOptions, solve_in_span
-from widemargin.svm.scoring import GridScores, Judge, held_out
+from widemargin.svm.scoring import GridScores, Judge, held_out, of_classes
 
 # Share of the memory budget for the scores of all problems in a span.
 _SCORES_SHARE = 0.25
@@ -27,7 +27,7 @@ def scores_in_span(
     Parameters
     ----------
     problem : Problem
-        Problems of the classes; equal rows of different folds are apart.
+        Problems of the classes, or of pairs of them; equal rows of different folds are apart.
     Cs : ndarray
         Values of C.
     folds : Folds
@@ -50,7 +50,7 @@ def scores_in_span(
             for k in range(folds.n):
                 test, place = held_out(problem, folds, k, judge)
                 decision = values[place, c, k].astype(np.float64)
-                scores[number, k] = judge.score(test, decision)
+                scores[number, k] = judge.score(test, of_classes(problem, decision))
         if result.stop.kind is Ended.MAX_TIME or result.stop.kind.by_user:
             cut_by = result.stop
         if result.stop.kind.by_user:
@@ -81,7 +81,7 @@ def scores_in_cells(
     Parameters
     ----------
     problem : Problem
-        Problems of the classes; equal rows of different folds are apart.
+        Problems of the classes, or of pairs of them; equal rows of different folds are apart.
     Cs : ndarray
         Values of C, ascending.
     folds : Folds
@@ -119,7 +119,8 @@ def scores_in_cells(
                 decision = held.of(place, c)
                 # There may have been no time for some cells.
                 known = np.isfinite(decision).all(axis=1)
-                rows, decision, cell = test[known], decision[known], cell_of[place[known]]
+                rows, cell = test[known], cell_of[place[known]]
+                decision = of_classes(problem, decision[known])
                 scores[number, held.fold] = judge.score(rows, decision)
                 if choices is not None:
                     choices.add(number, *judge.score_of_parts(rows, decision, cell, len(centers)))
