@@ -281,5 +281,4 @@ def normals(problem: Problem, earlier: list[Vector], constraint: str) -> Matrix:
         values = features.products(points)
         directions = features.sums(problem.weight * values)[:, :-1].T
     basis, sizes, _ = np.linalg.svd(directions, full_matrices=False)
-    independent: Matrix = basis[:, sizes > 1e-10 * sizes.max()]
-    return independent
+    return basis[:, sizes > 1e-10 * sizes.max()]

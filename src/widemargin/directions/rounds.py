@@ -249,8 +249,7 @@ def constant_objectives(problem: Problem, loss: str) -> Vector:
         return np.asarray(C * (total - np.abs(balance)))
     b = 2.0 * C * balance / (1.0 + 2.0 * C * total)
     above, below = 0.5 * (total + balance), 0.5 * (total - balance)
-    objective: Vector = 0.5 * b * b + C * (above * (1 - b) ** 2 + below * (1 + b) ** 2)
-    return objective
+    return 0.5 * b * b + C * (above * (1 - b) ** 2 + below * (1 + b) ** 2)
 
 
 def squared_objectives(
@@ -292,8 +291,7 @@ def class_means(sign: Vector, most: Vector) -> Vector:
     """
     above, below = float(most[sign > 0].sum()), float(most[sign < 0].sum())
     share = min(above, below) / np.where(sign > 0, above, below)
-    alpha: Vector = share * most
-    return alpha
+    return share * most
 
 
 def error_of(problem: Problem, p: int, decision: NDArray[Any]) -> float:

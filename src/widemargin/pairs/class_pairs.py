@@ -195,8 +195,7 @@ class ClassPairs:
 
     def differences(self, pairs: Pairs) -> Matrix:
         """Return δ of some pairs."""
-        apart: Matrix = self.means[pairs.first] - self.means[pairs.second]
-        return apart
+        return self.means[pairs.first] - self.means[pairs.second]
 
     def merged(self) -> tuple[ClassPairs, Codes]:
         """Return the pairs of different means, and which of them the mean of each class is.

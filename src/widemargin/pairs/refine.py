@@ -240,5 +240,4 @@ def softened(
 
 def orthonormal(V: Matrix) -> Matrix:
     """Return an orthonormal basis of the span of the columns."""
-    W: Matrix = np.linalg.qr(V)[0]
-    return W
+    return np.linalg.qr(V)[0]
