@@ -19,15 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.certificate import Certificate
-from widemargin.directions.rounds import Direction, class_means, error_of, how_it_ended, varies
-from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, relative_gap, run
+from widemargin.directions.rounds import Direction, class_means, how_it_ended, unit_direction
+from widemargin.loop import Deadline, Ended, Limits, Solver, Stop, bounds, relative_gap, run
 from widemargin.problem import Problem
 from widemargin.qp.newton import Features, Newton, Piecewise, Point
 from widemargin.rows import Rows, rows_per_block
@@ -77,6 +77,7 @@ def _checked(sums: Matrix) -> Matrix:
     return sums
 
 
+@dataclass(frozen=True, kw_only=True)
 class LinearFinder:
     """Directions in the input space.
 
@@ -97,46 +98,38 @@ class LinearFinder:
         number of features.
     """
 
-    scope = "full"
-
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        method: str,
-        constraint: str,
-        tol: float,
-        max_iter: int = 10_000,
-        form: bool | None = None,
-    ) -> None:
-        self.problem = problem
-        self.method = method
-        self.constraint = constraint
-        self.tol = tol
-        self.max_iter = max_iter
-        self.form = form
-        self.features = RowFeatures(problem.rows)
+    problem: Problem
+    method: str
+    constraint: str
+    tol: float
+    max_iter: int = 10_000
+    form: bool | None = None
+    scope: ClassVar[str] = "full"
 
     def find(
         self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline
     ) -> list[Direction[Vector]]:
         """Return the best direction of each problem."""
+        features = RowFeatures(self.problem.rows)
         with np.errstate(over="ignore", invalid="ignore"):
             stated = [self._stated(p, found) for p, found in zip(problems, earlier, strict=True)]
-            solver = LinearNewton(self.features, stated, self.tol, form=self.form)
+            solver = LinearNewton(features, stated, self.tol, form=self.form)
             # Newton's method ends by itself: no number of steps is a stall.
             limits = Limits(self.max_iter, deadline, patience=self.max_iter)
-            result = run(solver, limits)
+            state = run(solver, limits).state
         found = []
-        for i, p in enumerate(problems):
-            direction = self._direction(p, result.state, i, deadline)
-            n_passes = 0 if i else solver.newton.n_passes
-            found.append(replace(direction, n_passes=n_passes))
-        return found
+        for p, point, objectives in zip(problems, state.points, state.objectives, strict=True):
+            w, bias = point.x[:-1], float(point.x[-1])
+            norm = float(np.linalg.norm(w))
+            stop = how_it_ended(relative_gap(*objectives), self.tol, deadline)
+            found.append(
+                unit_direction(self.problem, p, w, norm, bias, point.scores, objectives, stop=stop)
+            )
+        return [replace(found[0], n_passes=solver.newton.n_passes), *found[1:]]
 
     def _stated(self, p: int, earlier: list[Vector]) -> Piecewise:
         """Return the problem of one class against the rest, without the earlier directions."""
-        problem, size = self.problem, self.features.shape[1]
+        problem, size = self.problem, self.problem.rows.shape[1] + 1
         price = problem.C[p] * problem.weight
         stated = Piecewise.squared_hinge(problem.sign(p), price, size)
         units = normals(problem, earlier, self.constraint)
@@ -145,27 +138,6 @@ class LinearFinder:
         # The bias is not in it.
         border = np.vstack([units, np.zeros((1, units.shape[1]))])
         return replace(stated, normals=border, deflated=self.method == "deflation")
-
-    def _direction(
-        self, p: int, state: LinearState, i: int, deadline: Deadline
-    ) -> Direction[Vector]:
-        point, (primal, dual) = state.points[i], state.objectives[i]
-        w, bias = point.x[:-1], float(point.x[-1])
-        norm = float(np.linalg.norm(w))
-        scale = 1.0 / norm if norm > 0 else 0.0
-        met = relative_gap(primal, dual) <= self.tol
-        return Direction(
-            p,
-            w * scale,
-            norm,
-            bias * scale,
-            error_of(self.problem, p, point.scores),
-            primal,
-            dual,
-            n_vectors=1,
-            varies=varies(point.scores),
-            stop=how_it_ended(met, deadline, "linear system"),
-        )
 
 
 @dataclass(frozen=True)
@@ -176,7 +148,7 @@ class LinearState:
     objectives: tuple[tuple[float, float], ...]
 
 
-class LinearNewton:
+class LinearNewton(Solver[LinearState]):
     """Newton's method for several problems on the rows: a solver for ``loop.run``.
 
     Parameters
@@ -187,17 +159,12 @@ class LinearNewton:
         Squared-hinge problems.
     tol : float
         Relative duality gap.
-    form : bool, default=None
+    form : bool or None
         Whether Newton's matrix is formed; None decides by the number of features.
     """
 
     def __init__(
-        self,
-        features: Features,
-        problems: list[Piecewise],
-        tol: float,
-        *,
-        form: bool | None = None,
+        self, features: Features, problems: list[Piecewise], tol: float, *, form: bool | None
     ) -> None:
         self.problems = problems
         self.tol = tol

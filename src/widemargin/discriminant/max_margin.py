@@ -12,6 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from widemargin.arrays import IndexArray
+from widemargin.balls import CoreOptions
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
@@ -325,7 +326,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             shared |= {"method": method, "tol": self.tol}
             if self.loss == "hinge":
                 return LinearHingeFinder(problem, memory=resources.memory, **shared)
-            return LinearFinder(problem, max_iter=self.max_iter, **shared)
+            return LinearFinder(problem=problem, max_iter=self.max_iter, **shared)
         if self.solver_ in ("deflation", "direct"):
             self._check_fits(problem, resources.memory)
             kind = Deflation if self.solver_ == "deflation" else Direct
@@ -335,14 +336,16 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             # Lines of the steps would hide those of the rounds.
             resources = replace(resources, report=None)
         if self.solver_ == "core":
-            return CoreSetFinder(
-                problem,
-                epsilon=self.epsilon,
+            core_options = CoreOptions(
+                **vars(resources),
+                by_ball=True,
+                growth="one",
                 sample_size=_SAMPLE_SIZE,
                 max_iter=self.max_iter,
-                resources=resources,
-                **shared,
+                # The gap is no measure of a ball's progress, so it must not end it.
+                patience=self.max_iter,
             )
+            return CoreSetFinder(problem, self.constraint, self.epsilon, core_options)
         options = SpanOptions(
             **vars(resources),
             landmarks=landmarks,
