@@ -77,7 +77,7 @@ def test_conjugate_gradients_equal_newtons_matrix(as_stored, constraint):
         found = []
         for form in (True, False):
             finder = LinearFinder(
-                problem=problem, method=method, constraint=constraint, tol=1e-13, form=form
+                problem, method=method, constraint=constraint, tol=1e-13, form=form
             )
             earlier = []
             for _ in range(4):

@@ -42,7 +42,7 @@ class SpanFinder:
 
     scope = "span"
 
-    def __init__(self, problem: Problem, *, constraint: str, options: SpanOptions) -> None:
+    def __init__(self, problem: Problem, constraint: str, options: SpanOptions) -> None:
         self.problem = problem
         self.constraint = constraint
         self.options = options

@@ -44,7 +44,7 @@ class LinearHingeFinder:
     scope = "full"
 
     def __init__(
-        self, problem: Problem, *, method: str, constraint: str, tol: float, memory: int
+        self, problem: Problem, method: str, constraint: str, tol: float, memory: int
     ) -> None:
         n, d = problem.rows.shape
         if 2 * 8 * n * d > memory:

@@ -185,7 +185,7 @@ class MatrixFinder(ABC):
     scope = "full"
 
     def __init__(
-        self, problem: Problem, *, loss: str, constraint: str, tol: float, threads: int
+        self, problem: Problem, loss: str, constraint: str, tol: float, threads: int
     ) -> None:
         self.problem = problem
         self.loss = loss

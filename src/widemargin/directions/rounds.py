@@ -174,8 +174,8 @@ class Extraction(Solver[Found[Function]]):
         How.
     problem : Problem
         The rows.
-    constant : ndarray of shape (n_problems,)
-        Objective of the best constant machine of each problem.
+    loss : {"squared_hinge", "hinge"}
+        Of the machines.
     n_directions : int
         Directions of each problem at the most.
     across : bool
@@ -189,7 +189,7 @@ class Extraction(Solver[Found[Function]]):
 
     finder: Finder[Function]
     problem: Problem
-    constant: Vector
+    loss: str
     n_directions: int
     across: bool
     tol: float
@@ -222,10 +222,11 @@ class Extraction(Solver[Found[Function]]):
             found = self.finder.find(problems, earlier, self.deadline)
         share = (perf_counter() - begun) / max(1, len(found))
         kept, ended, cut = [], set(state.ended), state.cut
+        constant = constant_objectives(self.problem, self.loss)
         for direction in found:
             p = direction.problem
             # By the lower bound: what a rough solution has missed may still be there.
-            gains = direction.dual < (1.0 - max(_LEAST_GAIN, self.tol)) * self.constant[p]
+            gains = direction.dual < (1.0 - max(_LEAST_GAIN, self.tol)) * constant[p]
             if direction.norm and gains and direction.varies:
                 order = 1 + sum(other.problem == p for other in state.directions)
                 kept.append(replace(direction, order=order, seconds=share))
