@@ -123,8 +123,7 @@ class Problem:
 
     def signs(self, index: IndexArray | slice = slice(None)) -> Matrix:
         """Return the labels ±1 of rows, a column for each problem."""
-        signs: Matrix = self.table[self.code[index]]
-        return signs
+        return self.table[self.code[index]]
 
     def ridge(self, problem: int, index: IndexArray | slice = slice(None)) -> Vector:
         """Return 1 / (2 C s) of rows, what the squared loss adds to the diagonal of the dual."""

@@ -30,7 +30,6 @@ from tests.reference.span import best_machine, orthonormal
 from tests.reference.svm import signed_kernel
 from widemargin import MaxMarginDA
 from widemargin.balls import CoreSet
-from widemargin.directions.in_span import SpanFinder
 from widemargin.span.levels import SpanSizes
 
 # Core sets: MMDA-CVM.
@@ -143,10 +142,8 @@ def test_directions_in_a_span_are_the_best_of_it_and_the_certificate_is_true(vec
 class _InSinglePrecision(MaxMarginDA):
     """With few kernel values too in the precision that many would have."""
 
-    def _finder(self, problem, resources):
-        usual = super()._finder(problem, resources)
-        options = replace(usual.options, span_sizes=SpanSizes(few_values=0))
-        return SpanFinder(problem, constraint=self.constraint, options=options)
+    def _options(self, resources):
+        return replace(super()._options(resources), span_sizes=SpanSizes(few_values=0))
 
 
 def test_the_certificate_of_a_span_is_true_in_single_precision():

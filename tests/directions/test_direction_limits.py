@@ -19,7 +19,6 @@ from widemargin import MaxMarginDA
 from widemargin.balls import CoreSet
 from widemargin.directions.deflation import Deflation
 from widemargin.directions.direct import Direct
-from widemargin.directions.linear import LinearNewton
 from widemargin.qp import hinge_dual, margin_dual, sor
 from widemargin.qp.newton import Newton
 from widemargin.span import SpanFit
@@ -175,7 +174,7 @@ def test_few_steps_leave_a_valid_model_and_a_warning(way):
         ("direct", Direct, "solve"),
         ("span", SpanFit, "step"),
         ("core", CoreSet, "step"),
-        ("linear", LinearNewton, "step"),
+        ("linear", Newton, "step"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

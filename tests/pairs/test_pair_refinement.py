@@ -10,7 +10,7 @@ from tests.reference.maxi_min import all_pairs, smallest_distance, soft_criterio
 from tests.reference.pair_problems import classes_of, random_means, solved
 from widemargin.loop import Limits, run
 from widemargin.pairs.class_pairs import spanned
-from widemargin.pairs.interior_bound import Filling, least_bound
+from widemargin.pairs.interior_bound import filling, least_bound
 from widemargin.pairs.maxi_min_search import n_directions
 from widemargin.pairs.refine import Refine, orthonormal, pushed_apart, softened, widest_mean
 from widemargin.pairs.relaxation import upper_bound
@@ -91,11 +91,11 @@ def test_eigenvalues_are_counted_so_that_there_are_d():
     values = np.array([0.0, 1.0, 1.0 + 1e-9, 2.0, 5.0])
     for d in (1, 2, 3, 4):
         for width in (1e-6, 0.1, 10.0):
-            filling = Filling.of(values, d, width)
-            assert filling.filled.sum() == pytest.approx(d)
-            assert (np.diff(filling.filled) >= 0).all()
+            filled, total = filling(values, d, width)
+            assert filled.sum() == pytest.approx(d)
+            assert (np.diff(filled) >= 0).all()
             most = values[-d:].sum()
-            assert most - 1e-9 <= filling.total <= most + width * 5 * np.log(2)
+            assert most - 1e-9 <= total <= most + width * 5 * np.log(2)
 
 
 # The criterion itself.

@@ -64,7 +64,7 @@ def test_the_best_is_chosen_and_of_equals_the_first():
         done = run(sharpness.Trials(lambda fold=fold: [fold], [0.1], list(curve)), Limits())
         assert done.converged
         assert fold.asked[-1] == last
-        assert [line[2] for line in done.state.curve] == [curve[s] / 10 for s in fold.asked]
+        assert [line[2] for line in done.state] == [curve[s] / 10 for s in fold.asked]
 
 
 class _KnownFold:
@@ -113,7 +113,7 @@ def test_an_interrupt_of_the_choice_leaves_the_best_until_then(interrupt, expect
     trials = sharpness.Trials(lambda: [fold], list(rough), list(curve))
     result = run(trials, Limits(patience=100))
     assert result.converged == (interrupt == 99)
-    assert len(result.state.lines) == min(interrupt, 7)
+    assert len(result.state) == min(interrupt, 7)
     assert trials.best(result.state) == expected
 
 
@@ -121,8 +121,8 @@ def test_what_was_given_is_kept_when_the_choice_is_cut_short():
     X, y, weight = data_with_copies()
     stream = stream_of(X, y, weight, 1000)
     found = choose(stream, [0.0, 0.1, 0.2], [3.0], 2, None, 1, Deadline.after(1e-9))
-    assert (found.shrinkage, found.sharpness, found.converged) == (0.0, 3.0, False)
-    assert "max_time" in found.stopped
+    assert (found.shrinkage, found.sharpness, found.stop.converged) == (0.0, 3.0, False)
+    assert "max_time" in found.stop.reason
     fold = _KnownFold({}, {0.0: 1.0, 0.3: 6.0, 0.6: 6.0}, 2)
     trials = sharpness.Trials(lambda: [fold], [0.0, 0.3, 0.6], [3.0])
     assert trials.best(run(trials, Limits()).state) == (0.3, 3.0)

@@ -51,10 +51,12 @@ def test_it_is_what_plain_loops_give(form):
     assert_allclose(found.weight, total, rtol=1e-13)
     assert_allclose(found.mean, mean, rtol=1e-12)
     assert_allclose(found.within, within, rtol=1e-11, atol=1e-12)
-    assert_allclose(found.covariance(), within / weight.sum(), rtol=1e-11, atol=1e-12)
+    covariance = found.scaled_covariance() * found.unit**2
+    assert_allclose(covariance, within / weight.sum(), rtol=1e-11, atol=1e-12)
     variance = np.trace(within) / weight.sum() / 5
     expected = 0.7 * within / weight.sum() + 0.3 * variance * np.eye(5)
-    assert_allclose(found.covariance(0.3), expected, rtol=1e-11, atol=1e-12)
+    covariance = found.scaled_covariance(0.3) * found.unit**2
+    assert_allclose(covariance, expected, rtol=1e-11, atol=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -215,7 +217,7 @@ def test_a_state_is_plain_and_goes_on_where_it_was(rows):
     scatter.add(X[:rows], y[:rows], np.ones(rows))
     state = scatter.state()
     assert all(isinstance(value, np.ndarray | float) for value in state.values())
-    again = ClassScatter.of_state({name: np.copy(value) for name, value in state.items()})
+    again = ClassScatter(**{name: np.copy(value) for name, value in state.items()})
     for each in (scatter, again):
         each.add(X[rows:], y[rows:], np.ones(60 - rows))
     _assert_same(again, scatter, rtol=1e-15)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.linalg import eigh
 from scipy.stats import ortho_group
 
@@ -30,7 +30,6 @@ def test_the_eigenproblem_is_solved_at_right_angles_to_where_b_vanishes(seed, ra
     assert_allclose(found.values, values, atol=1e-8 * np.abs(values).max())
     assert_allclose(found.vectors.T @ B @ found.vectors, np.eye(rank), atol=1e-8)
     assert_allclose(beyond.T @ found.vectors, 0, atol=1e-8)
-    assert_array_equal(found.reversed().values, found.values[::-1])
 
 
 @pytest.mark.parametrize("spread", [1, 10, 100])

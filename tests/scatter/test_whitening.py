@@ -115,7 +115,8 @@ def test_the_whitened_covariance_is_the_identity(shrinkage):
     # Columns of very different size.
     scatter = _batch(X * np.geomspace(1e-9, 1e9, 6), y)
     white = whitened(scatter, shrinkage)
-    identity = white.matrix.T @ scatter.covariance(shrinkage) @ white.matrix
+    covariance = scatter.scaled_covariance(shrinkage) * scatter.unit**2
+    identity = white.matrix.T @ covariance @ white.matrix
     assert_allclose(identity, np.eye(6), atol=1e-7)
     assert_allclose((scatter.mean - white.mean) @ white.matrix, white.means, atol=1e-7)
     assert_allclose(white.mean, (X * np.geomspace(1e-9, 1e9, 6)).mean(axis=0), rtol=1e-12)
@@ -161,7 +162,8 @@ def test_the_ridge_is_a_share_of_the_total_variance():
     scatter = _batch(X, y)
     white = whitened(scatter, ridge=0.2)
     total = ((X - X.mean(axis=0)) ** 2).sum() / 80
-    identity = white.matrix.T @ (scatter.covariance() + 0.2 * total * np.eye(6)) @ white.matrix
+    covariance = scatter.scaled_covariance() * scatter.unit**2
+    identity = white.matrix.T @ (covariance + 0.2 * total * np.eye(6)) @ white.matrix
     assert_allclose(identity, np.eye(6), atol=1e-12)
 
 

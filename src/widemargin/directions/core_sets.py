@@ -17,7 +17,8 @@ needs kernel values with the vectors of its own core set only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,6 @@ from widemargin.balls.minimum import MinimumState
 from widemargin.directions.on_rows import (
     Machine,
     OnRows,
-    as_direction,
     orthonormal,
     shortened,
     stacked,
@@ -36,7 +36,7 @@ from widemargin.directions.on_rows import (
 )
 from widemargin.directions.rounds import Direction
 from widemargin.expansion import Expansion
-from widemargin.loop import Deadline, Limits, Resources, Result, run
+from widemargin.loop import Deadline, Limits, Result, run
 from widemargin.problem import Problem
 
 # Share of ‖Φβ‖² that must be left without the earlier directions for it to be a direction.
@@ -45,10 +45,11 @@ _NOTHING_LEFT = 1e-12
 _ROUNDING = 256 * float(np.finfo(np.float64).eps)
 
 
+@dataclass
 class CoreSetFinder:
     """Directions from core sets.
 
-    Parameters
+    Attributes
     ----------
     problem : Problem
         The rows.
@@ -56,42 +57,16 @@ class CoreSetFinder:
         What directions have to do with each other.
     epsilon : float
         ε of the ball.
-    sample_size : int or None
-        Rows that are drawn to find a far one; None looks at all.
-    max_iter : int
-        Steps of a core set at the most.
-    resources : Resources
-        Threads, memory, seed, and who is told of each step.
-    growth : {"one", "batch"}, default="one"
-        How a core set grows; see ``balls``.
+    options : CoreOptions
+        How core sets grow.
     """
 
-    scope = "full"
-
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        constraint: str,
-        epsilon: float,
-        sample_size: int | None,
-        max_iter: int,
-        resources: Resources,
-        growth: str = "one",
-    ) -> None:
-        self.problem = problem
-        self.constraint = constraint
-        self.epsilon = epsilon
-        # The gap is no measure of a ball's progress, so it must not end it.
-        self.options = CoreOptions(
-            **vars(resources),
-            by_ball=True,
-            growth=growth,
-            sample_size=sample_size,
-            max_iter=max_iter,
-            patience=max_iter,
-        )
-        self._n_rounds = 0
+    problem: Problem
+    constraint: str
+    epsilon: float
+    options: CoreOptions
+    scope: ClassVar[str] = "full"
+    _n_rounds: int = 0
 
     def find(
         self, problems: Sequence[int], earlier: list[list[OnRows]], deadline: Deadline
@@ -125,37 +100,28 @@ class CoreSetFinder:
     ) -> list[Direction[OnRows]]:
         """Return the centres as unit directions."""
         machines, n = solver.machines(result.state), self.problem.n
-        index, beta, gamma = machines.index, machines.expansion.coef, machines.gamma
+        index, beta = machines.index, machines.expansion.coef
         sums = self._values(index, beta)
         primal, dual = solver.objectives(result.state)
         found = []
         for i, p in enumerate(problems):
             coef = np.zeros(n)
             coef[index] = beta[:, i]
-            alone = function = OnRows(coef, sums[:, i])
-            if gamma is not None and against[i]:
-                basis, values = stacked(against[i], n)
-                used = gamma[i, : len(against[i])]
-                function = OnRows(coef + basis @ used, sums[:, i] + values @ used)
-            function = shortened(function, self.problem, self._applied)
+            alone = OnRows(coef, sums[:, i])
+            function = shortened(alone.minus(against[i]), self.problem, self._applied)
             # Once more for the last digits.
             function = function.minus(against[i]).minus(against[i])
             lost = _ROUNDING * np.abs(coef).sum() * np.abs(alone.values).max(initial=0.0)
             if function.norm2 <= max(_NOTHING_LEFT * alone.norm2, lost):
                 # The earlier directions are all that there is: the rest is rounding.
-                function = OnRows(0.0 * coef, 0.0 * coef)
+                function = function * 0.0
             bias = float(beta[:, i].sum())
-            machine = Machine(function, bias, float(primal[i]), float(dual[i]), result.stop)
-            n_kernel = result.certificate.n_kernel + n * len(index)
-            direction = as_direction(self.problem, p, machine, 0 if i else n_kernel)
-            found.append(
-                replace(
-                    direction,
-                    n_vectors=int(np.count_nonzero(beta[:, i])),
-                    n_passes=0 if i else result.certificate.n_passes + 1,
-                )
-            )
-        return found
+            objectives = (float(primal[i]), float(dual[i]))
+            direction = Machine(function, bias, objectives, result.stop).direction(self.problem, p)
+            found.append(replace(direction, n_vectors=int(np.count_nonzero(beta[:, i]))))
+        n_kernel = result.certificate.n_kernel + n * len(index)
+        n_passes = result.certificate.n_passes + 1
+        return [replace(found[0], n_kernel=n_kernel, n_passes=n_passes), *found[1:]]
 
     def _centres_avoid(self, against: list[list[OnRows]]) -> Directions | None:
         """Return what the centres must be orthogonal to."""
@@ -165,8 +131,7 @@ class CoreSetFinder:
         # Where one problem has fewer than another, zeros ask nothing of it.
         projections = np.zeros((len(against), self.problem.n, most))
         for i, functions in enumerate(against):
-            for q, function in enumerate(functions):
-                projections[i, :, q] = function.values
+            projections[i, :, : len(functions)] = stacked(functions, self.problem.n)[1]
         return Directions(projections)
 
     def _values(self, index: NDArray[np.intp], coef: Matrix) -> Matrix:

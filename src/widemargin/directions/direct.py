@@ -13,15 +13,12 @@ direction, from the values of the earlier directions on the rows. The squared hi
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.directions.on_rows import Machine, MatrixFinder, OnRows, orthonormal, stacked
-from widemargin.directions.rounds import how_it_ended, squared_objectives
+from widemargin.directions.rounds import hinge_machine, squared_objectives
 from widemargin.loop import Deadline
-from widemargin.qp.hinge_dual import solve_hinge_dual
 from widemargin.qp.sor import solve_sor
 
 
@@ -31,69 +28,45 @@ class Direct(MatrixFinder):
     def solve(self, sign: Vector, against: list[OnRows], deadline: Deadline) -> Machine:
         """Return the machine on K with the directions beside it."""
         # Of unit length: SOR divides by the diagonal of WᵀW.
-        units = [f.times(1.0 / np.sqrt(f.norm2)) for f in against if f.norm2 > 0]
+        units = [f * (1.0 / np.sqrt(f.norm2)) for f in against if f.norm2 > 0]
         coef, values = stacked(units, len(sign))
-        solve = self._hinge if self.loss == "hinge" else self._squared
-        alpha, gamma, bias, primal, dual, met = solve(sign, values, coef.T @ values, deadline)
+        gram = coef.T @ values
+        if self.loss == "hinge":
+            upper = self.problem.C[0] * self.problem.weight
+            ways = {"projection": values, "gram": gram}
+            solved = hinge_machine(self.K, sign, upper, self.tol, deadline, first=not units, **ways)
+            alpha, gamma, bias = solved.alpha, solved.gamma, solved.intercept
+            primal, dual = solved.primal, solved.dual
+        else:
+            alpha, gamma, bias, primal, dual = self._squared(sign, values, gram, deadline)
         beta = sign * alpha
         function = OnRows(beta + coef @ gamma, self.K @ beta + values @ gamma)
         function = function.minus(orthonormal(units))
-        stop = how_it_ended(met, deadline, "quadratic program")
-        return Machine(function, bias, primal, dual, stop)
+        return Machine(function, bias, (primal, dual), self.stop(primal, dual, deadline))
 
     def _squared(
         self, sign: Vector, values: Matrix, gram: Matrix, deadline: Deadline
-    ) -> tuple[Vector, Vector, float, float, float, bool]:
+    ) -> tuple[Vector, Vector, float, float, float]:
+        """Return α, γ, the bias, and the objectives."""
         ridge, n, s = self.problem.ridge(0), self.problem.n, len(gram)
-        G = np.empty((n + s, n + s))
-        G[:n, :n] = np.outer(sign, sign) * (self.K + 1.0)
+        across = sign[:, None] * values
+        G = np.block([[np.outer(sign, sign) * (self.K + 1.0), across], [across.T, gram]])
         G[np.arange(n), np.arange(n)] += ridge
-        G[:n, n:] = sign[:, None] * values
-        G[n:, :n] = G[:n, n:].T
-        G[n:, n:] = gram
-        linear = np.concatenate([np.ones(n), np.zeros(s)])
-        lower = np.concatenate([np.zeros(n), np.full(s, -np.inf)])
+        linear = np.append(np.ones(n), np.zeros(s))
+        lower = np.append(np.zeros(n), np.full(s, -np.inf))
         start, tol = None, 1e-2
         while True:
             solved = solve_sor(G, linear, lower=lower, start=start, tol=tol, deadline=deadline)
             start, alpha = solved.x, solved.x[:n]
             if not s and not alpha.any():
                 alpha = self.class_means(sign)
-            # γ at its optimum for this α makes w orthogonal to all digits.
-            gamma = _multipliers(gram, values.T @ (sign * alpha))
+            # γ = −(WᵀW)⁻¹ WᵀΦβ, its optimum for this α, makes w orthogonal to all digits; of
+            # dependent directions the shortest.
+            best = np.linalg.lstsq(gram, values.T @ (sign * alpha), rcond=None)[0]
+            gamma = -np.asarray(best, dtype=np.float64)
             w = self.K @ (sign * alpha) + values @ gamma
             primal, dual, bias = squared_objectives(alpha, sign, w, ridge)
             met = primal - dual <= self.tol * primal
             if met or tol < 1e-13 or solved.residual > tol or deadline.passed:
-                return alpha, gamma, bias, primal, dual, bool(met)
+                return alpha, gamma, bias, primal, dual
             tol *= 0.1
-
-    def _hinge(
-        self, sign: Vector, values: Matrix, gram: Matrix, deadline: Deadline
-    ) -> tuple[Vector, Vector, float, float, float, bool]:
-        upper = self.problem.C[0] * self.problem.weight
-        tol = max(1e-12, 0.01 * self.tol)
-        shared: dict[str, Any] = {
-            "projection": values,
-            "gram": gram,
-            "tol": tol,
-            "deadline": deadline,
-        }
-        solved = solve_hinge_dual(self.K, sign, upper, **shared)
-        if not len(gram) and not solved.alpha.any():
-            start = self.class_means(sign)
-            solved = solve_hinge_dual(self.K, sign, upper, start=start, **shared)
-        return (
-            solved.alpha,
-            solved.gamma,
-            solved.intercept,
-            solved.primal,
-            solved.dual,
-            solved.gap <= 2 * max(self.tol, 1e-9),
-        )
-
-
-def _multipliers(gram: Matrix, product: Vector) -> Vector:
-    """Return γ = −(WᵀW)⁻¹ WᵀΦβ; of dependent directions the shortest."""
-    gamma = np.linalg.lstsq(gram, product, rcond=None)[0]
-    return -np.asarray(gamma, dtype=np.float64)

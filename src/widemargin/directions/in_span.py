@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from widemargin.arrays import Matrix, Vector
-from widemargin.directions.rounds import Direction, error_of, varies
+from widemargin.directions.rounds import Direction, unit_direction
 from widemargin.loop import Deadline, Limits, Result, Stop, run
 from widemargin.problem import Problem
 from widemargin.span import Basis, SpanFit, SpanOptions, SpanState, span_solver
@@ -41,7 +42,7 @@ class SpanFinder:
 
     scope = "span"
 
-    def __init__(self, problem: Problem, *, constraint: str, options: SpanOptions) -> None:
+    def __init__(self, problem: Problem, constraint: str, options: SpanOptions) -> None:
         self.problem = problem
         self.constraint = constraint
         self.options = options
@@ -94,7 +95,7 @@ class SpanFinder:
         if result.converged or result.state.beta.any():
             return result
         with deadline.ends_on_interrupt():
-            return replace(result, state=solver.finish(solver.step(result.state)))
+            result = replace(result, state=solver.finish(solver.step(result.state)))
         return result
 
     def _units(self, earlier: list[Vector]) -> Matrix:
@@ -104,10 +105,8 @@ class SpanFinder:
         if not coef.size:
             return coef
         assert self._latest is not None
-        if self.constraint == "orthogonal":
-            normals = basis.gram @ coef
-        else:
-            normals = self._latest.descent.moments(coef)
+        orthogonal = self.constraint == "orthogonal"
+        normals = basis.gram @ coef if orthogonal else self._latest.descent.moments(coef)
         orthonormal, _ = np.linalg.qr(basis.whitened(normals))
         return basis.coefficients(orthonormal)
 
@@ -139,24 +138,16 @@ class SpanFinder:
         for i, (column, p) in enumerate(zip(columns, problems, strict=True)):
             beta, bias = state.beta[:-1, column], float(state.beta[-1, column])
             units = self._units(earlier[i])
-            for _ in range(2 if units.size else 0):
+            for _ in range(2):
                 # Once more for the last digits.
                 beta = beta - units @ (units.T @ (basis.gram @ beta))
             norm = float(np.sqrt(max(0.0, float(beta @ basis.gram @ beta))))
-            scale = 1.0 / norm if norm > 0 else 0.0
-            direction = Direction(
-                p,
-                beta * scale,
-                norm,
-                bias * scale,
-                error_of(self.problem, p, scores[:, column]),
-                float(state.primal[column]),
-                float(state.dual[column] - hidden * state.primal[column]),
-                n_vectors=basis.size,
-                varies=varies(scores[:, column]),
-                stop=stop,
+            primal, dual = float(state.primal[column]), float(state.dual[column])
+            objectives = (primal, dual - hidden * primal)
+            known: dict[str, Any] = {"n_vectors": basis.size, "stop": stop}
+            found.append(
+                unit_direction(
+                    self.problem, p, beta, norm, bias, scores[:, column], objectives, **known
+                )
             )
-            if not i:
-                direction = replace(direction, n_kernel=n_kernel, n_passes=n_passes)
-            found.append(direction)
-        return found
+        return [replace(found[0], n_kernel=n_kernel, n_passes=n_passes), *found[1:]]

@@ -19,15 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from widemargin.arrays import IndexArray, Matrix, Vector
-from widemargin.certificate import Certificate
-from widemargin.directions.rounds import Direction, class_means, error_of, how_it_ended, varies
-from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, relative_gap, run
+from widemargin.directions.rounds import Direction, class_means, how_it_ended, unit_direction
+from widemargin.loop import Deadline, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.newton import Features, Newton, Piecewise, Point
 from widemargin.rows import Rows, rows_per_block
@@ -77,6 +76,7 @@ def _checked(sums: Matrix) -> Matrix:
     return sums
 
 
+@dataclass(frozen=True)
 class LinearFinder:
     """Directions in the input space.
 
@@ -97,46 +97,67 @@ class LinearFinder:
         number of features.
     """
 
-    scope = "full"
-
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        method: str,
-        constraint: str,
-        tol: float,
-        max_iter: int = 10_000,
-        form: bool | None = None,
-    ) -> None:
-        self.problem = problem
-        self.method = method
-        self.constraint = constraint
-        self.tol = tol
-        self.max_iter = max_iter
-        self.form = form
-        self.features = RowFeatures(problem.rows)
+    problem: Problem
+    method: str
+    constraint: str
+    tol: float
+    max_iter: int = 10_000
+    form: bool | None = None
+    scope: ClassVar[str] = "full"
 
     def find(
         self, problems: Sequence[int], earlier: list[list[Vector]], deadline: Deadline
     ) -> list[Direction[Vector]]:
         """Return the best direction of each problem."""
+        features = RowFeatures(self.problem.rows)
         with np.errstate(over="ignore", invalid="ignore"):
             stated = [self._stated(p, found) for p, found in zip(problems, earlier, strict=True)]
-            solver = LinearNewton(self.features, stated, self.tol, form=self.form)
-            # Newton's method ends by itself: no number of steps is a stall.
-            limits = Limits(self.max_iter, deadline, patience=self.max_iter)
-            result = run(solver, limits)
+            zero = (np.zeros(features.shape[1]), np.zeros(features.shape[0]))
+            newton = Newton(features, stated, [zero] * len(stated), form=self.form)
+            points, duals = self._solved(newton, stated, deadline)
         found = []
-        for i, p in enumerate(problems):
-            direction = self._direction(p, result.state, i, deadline)
-            n_passes = 0 if i else solver.newton.n_passes
-            found.append(replace(direction, n_passes=n_passes))
-        return found
+        for p, point, dual in zip(problems, points, duals, strict=True):
+            w, bias = point.x[:-1], float(point.x[-1])
+            norm, objectives = float(np.linalg.norm(w)), (point.value, dual)
+            stop = how_it_ended(relative_gap(*objectives), self.tol, deadline)
+            found.append(
+                unit_direction(self.problem, p, w, norm, bias, point.scores, objectives, stop=stop)
+            )
+        return [replace(found[0], n_passes=newton.n_passes), *found[1:]]
+
+    def _solved(
+        self, newton: Newton, problems: list[Piecewise], deadline: Deadline
+    ) -> tuple[list[Point], list[float]]:
+        """Take steps in all problems; return where they end, and lower bounds."""
+        points, duals = newton.points, self._bounds(newton, problems)
+        with deadline.ends_on_interrupt():
+            for _ in range(1, self.max_iter):
+                if newton.done or deadline.passed:
+                    break
+                newton.step()
+                points, duals = newton.points, self._bounds(newton, problems)
+        for p, (problem, point) in enumerate(zip(problems, points, strict=True)):
+            started = point.x.any() or problem.normals is not None
+            if not started and relative_gap(point.value, duals[p]) > self.tol:
+                points[p] = _at_class_means(newton.features, problem, point)
+        return points, duals
+
+    def _bounds(self, newton: Newton, problems: list[Piecewise]) -> list[float]:
+        """Return lower bounds of all problems, and let those rest that are solved."""
+        pairs = list(zip(problems, newton.points, strict=True))
+        weight = np.array([problem.sign * problem.alpha(point.scores) for problem, point in pairs])
+        pulls = newton.features.sums(weight)
+        newton.n_passes += 1
+        duals = []
+        for p, ((problem, point), pull) in enumerate(zip(pairs, pulls, strict=True)):
+            duals.append(problem.squared_hinge_bound(point.scores, problem.tangential(pull)))
+            if relative_gap(point.value, duals[p]) <= self.tol:
+                newton.finish(p)
+        return duals
 
     def _stated(self, p: int, earlier: list[Vector]) -> Piecewise:
         """Return the problem of one class against the rest, without the earlier directions."""
-        problem, size = self.problem, self.features.shape[1]
+        problem, size = self.problem, self.problem.rows.shape[1] + 1
         price = problem.C[p] * problem.weight
         stated = Piecewise.squared_hinge(problem.sign(p), price, size)
         units = normals(problem, earlier, self.constraint)
@@ -146,118 +167,14 @@ class LinearFinder:
         border = np.vstack([units, np.zeros((1, units.shape[1]))])
         return replace(stated, normals=border, deflated=self.method == "deflation")
 
-    def _direction(
-        self, p: int, state: LinearState, i: int, deadline: Deadline
-    ) -> Direction[Vector]:
-        point, (primal, dual) = state.points[i], state.objectives[i]
-        w, bias = point.x[:-1], float(point.x[-1])
-        norm = float(np.linalg.norm(w))
-        scale = 1.0 / norm if norm > 0 else 0.0
-        met = relative_gap(primal, dual) <= self.tol
-        return Direction(
-            p,
-            w * scale,
-            norm,
-            bias * scale,
-            error_of(self.problem, p, point.scores),
-            primal,
-            dual,
-            n_vectors=1,
-            varies=varies(point.scores),
-            stop=how_it_ended(met, deadline, "linear system"),
-        )
 
-
-@dataclass(frozen=True)
-class LinearState:
-    """Machines (w, b) of all problems, with their objectives and bounds on these."""
-
-    points: tuple[Point, ...]
-    objectives: tuple[tuple[float, float], ...]
-
-
-class LinearNewton:
-    """Newton's method for several problems on the rows: a solver for ``loop.run``.
-
-    Parameters
-    ----------
-    features : Features
-        The rows.
-    problems : list of Piecewise
-        Squared-hinge problems.
-    tol : float
-        Relative duality gap.
-    form : bool, default=None
-        Whether Newton's matrix is formed; None decides by the number of features.
-    """
-
-    def __init__(
-        self,
-        features: Features,
-        problems: list[Piecewise],
-        tol: float,
-        *,
-        form: bool | None = None,
-    ) -> None:
-        self.problems = problems
-        self.tol = tol
-        n, size = features.shape
-        zero = (np.zeros(size), np.zeros(n))
-        self.newton = Newton(features, problems, [zero] * len(problems), form=form)
-
-    def start(self) -> LinearState:
-        """Begin at zero."""
-        return self._looked_at()
-
-    def step(self, state: LinearState) -> LinearState:
-        """Take a step in all problems."""
-        self.newton.step()
-        return self._looked_at()
-
-    def _looked_at(self) -> LinearState:
-        points = self.newton.points
-        pairs = list(zip(self.problems, points, strict=True))
-        weight = np.array([problem.sign * problem.alpha(point.scores) for problem, point in pairs])
-        pulls = self.newton.features.sums(weight)
-        self.newton.n_passes += 1
-        objectives = []
-        for p, ((problem, point), pull) in enumerate(zip(pairs, pulls, strict=True)):
-            dual = problem.squared_hinge_bound(point.scores, problem.tangential(pull))
-            objectives.append((point.value, dual))
-            if relative_gap(point.value, dual) <= self.tol:
-                self.newton.finish(p)
-        return LinearState(tuple(points), tuple(objectives))
-
-    def certificate(self, state: LinearState) -> Certificate:
-        """Return primal and dual of all problems together."""
-        primal, dual = (float(sum(each)) for each in zip(*state.objectives, strict=True))
-        return bounds(primal, dual, n_passes=self.newton.n_passes)
-
-    def stopped(self, state: LinearState) -> Stop | None:
-        """Return whether all problems are solved."""
-        if not self.newton.done:
-            return None
-        met = all(relative_gap(*each) <= self.tol for each in state.objectives)
-        kind = Ended.SOLVED if met else Ended.PRECISION
-        return Stop(kind, f"gap within {self.tol:g}" if met else "no more digits")
-
-    def finish(self, state: LinearState) -> LinearState:
-        """Return the state; without any step, with the difference of the class means as w."""
-        points, objectives = list(state.points), list(state.objectives)
-        for p, (problem, point) in enumerate(zip(self.problems, state.points, strict=True)):
-            started = point.x.any() or problem.normals is not None
-            if not started and relative_gap(*objectives[p]) > self.tol:
-                points[p] = self._at_class_means(problem, point)
-                objectives[p] = (points[p].value, objectives[p][1])
-        return LinearState(tuple(points), tuple(objectives))
-
-    def _at_class_means(self, problem: Piecewise, zero: Point) -> Point:
-        """Return the best multiple of the difference of the class means."""
-        alpha = class_means(problem.sign, problem.alpha(zero.scores))
-        pull = self.newton.features.sums((problem.sign * alpha)[None])[0]
-        x = pull * (alpha.sum() / (pull @ pull + (alpha * alpha / problem.stiff).sum()))
-        scores = self.newton.features.products(x[None])[0]
-        return Point(x, scores, problem.value(x, scores))
+def _at_class_means(features: Features, problem: Piecewise, zero: Point) -> Point:
+    """Return the best multiple of the difference of the class means."""
+    alpha = class_means(problem.sign, problem.alpha(zero.scores))
+    pull = features.sums((problem.sign * alpha)[None])[0]
+    x = pull * (alpha.sum() / (pull @ pull + (alpha * alpha / problem.stiff).sum()))
+    scores = features.products(x[None])[0]
+    return Point(x, scores, problem.value(x, scores))
 
 
 def normals(problem: Problem, earlier: list[Vector], constraint: str) -> Matrix:
@@ -281,5 +198,4 @@ def normals(problem: Problem, earlier: list[Vector], constraint: str) -> Matrix:
         values = features.products(points)
         directions = features.sums(problem.weight * values)[:, :-1].T
     basis, sizes, _ = np.linalg.svd(directions, full_matrices=False)
-    independent: Matrix = basis[:, sizes > 1e-10 * sizes.max()]
-    return independent
+    return basis[:, sizes > 1e-10 * sizes.max()]

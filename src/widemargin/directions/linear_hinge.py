@@ -10,16 +10,14 @@ product of two rows, made when it is needed (``qp.hinge_dual``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.directions.linear import TOO_LARGE, normals
-from widemargin.directions.rounds import Direction, class_means, error_of, how_it_ended, varies
+from widemargin.directions.rounds import Direction, hinge_machine, how_it_ended, unit_direction
 from widemargin.loop import Deadline
 from widemargin.problem import Problem
-from widemargin.qp import HingeDual, solve_hinge_dual
 from widemargin.threads import ordered_map
 
 # The largest squared length of a row that leaves room for products of it.
@@ -46,7 +44,7 @@ class LinearHingeFinder:
     scope = "full"
 
     def __init__(
-        self, problem: Problem, *, method: str, constraint: str, tol: float, memory: int
+        self, problem: Problem, method: str, constraint: str, tol: float, memory: int
     ) -> None:
         n, d = problem.rows.shape
         if 2 * 8 * n * d > memory:
@@ -78,44 +76,19 @@ class LinearHingeFinder:
         return list(ordered_map(find_one, every, threads, deadline.interrupt))
 
     def _find(self, p: int, units: Matrix, deadline: Deadline) -> Direction[Vector]:
-        solved = self._solved(p, units, deadline)
-        w = self.X.T @ (self.problem.sign(p) * solved.alpha)
+        sign, upper = self.problem.sign(p), self.problem.C[p] * self.problem.weight
+        projection = self.X @ units
+        rows, ways = self.X, {"factored": True, "projection": projection}
+        if self.method == "deflation":
+            rows, ways = self.X - projection @ units.T, {"factored": True}
+        solved = hinge_machine(rows, sign, upper, self.tol, deadline, first=not units.size, **ways)
+        w = self.X.T @ (sign * solved.alpha)
         # Once more for the last digits.
         for _ in range(2):
             w = w - units @ (units.T @ w)
-        norm = float(np.linalg.norm(w))
-        scale = 1.0 / norm if norm > 0 else 0.0
-        met = solved.gap <= 2 * max(self.tol, 1e-9)
-        return Direction(
-            p,
-            w * scale,
-            norm,
-            solved.intercept * scale,
-            error_of(self.problem, p, self.X @ w + solved.intercept),
-            solved.primal,
-            solved.dual,
-            n_vectors=1,
-            varies=varies(self.X @ w),
-            stop=how_it_ended(met, deadline, "quadratic program"),
+        bias, norm = solved.intercept, float(np.linalg.norm(w))
+        objectives = (solved.primal, solved.dual)
+        stop = how_it_ended(solved.gap, 2 * max(self.tol, 1e-9), deadline)
+        return unit_direction(
+            self.problem, p, w, norm, bias, self.X @ w + bias, objectives, stop=stop
         )
-
-    def _solved(self, p: int, units: Matrix, deadline: Deadline) -> HingeDual:
-        sign, upper = self.problem.sign(p), self.problem.C[p] * self.problem.weight
-        projection = self.X @ units
-        shared: dict[str, Any] = {
-            "tol": max(1e-12, 0.01 * self.tol),
-            "factored": True,
-            "deadline": deadline,
-        }
-        rows = self.X
-        if self.method == "deflation":
-            rows = rows - projection @ units.T
-        else:
-            shared["projection"] = projection
-        solved = solve_hinge_dual(rows, sign, upper, **shared)
-        if not units.size and not solved.alpha.any():
-            start = class_means(sign, upper)
-            w, total = rows.T @ (sign * start), float(start.sum())
-            start *= total / float(w @ w) if float(w @ w) > total else 1.0
-            solved = solve_hinge_dual(rows, sign, upper, start=start, **shared)
-        return solved

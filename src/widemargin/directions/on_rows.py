@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from widemargin.arrays import Matrix, Vector
-from widemargin.directions.rounds import Direction, class_means, error_of, varies
-from widemargin.loop import Deadline, Stop
+from widemargin.directions.rounds import Direction, class_means, how_it_ended, unit_direction
+from widemargin.loop import Deadline, Stop, relative_gap
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis, Vectors, kernel_matrix
 from widemargin.threads import ordered_map
@@ -23,9 +24,11 @@ from widemargin.threads import ordered_map
 # A function whose squared norm falls to this share of itself without its part in the span of others
 # lies in that span.
 _NOTHING_LEFT = 1e-20
-# Σ|a| max|f| over ‖f‖² from which an expansion is long; and the squared distance from the span of
-# others, relative to the largest k(x, x), below which a row depends on them.
-_LONG, _DEPENDENT = 1e4, 1e-11
+# Σ|a| max|f| over ‖f‖² from which an expansion is long.
+_LONG = 1e4
+# The squared distance from the span of others, relative to the largest k(x, x), below which a row
+# depends on them.
+_DEPENDENT = 1e-11
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class OnRows:
         """Squared norm in the feature space."""
         return max(0.0, float(self.coef @ self.values))
 
-    def times(self, factor: float) -> OnRows:
+    def __mul__(self, factor: float) -> OnRows:
         """Return a multiple."""
         return OnRows(factor * self.coef, factor * self.values)
 
@@ -68,7 +71,7 @@ def orthonormal(functions: Sequence[OnRows]) -> list[OnRows]:
     for function in functions:
         left = function.minus(basis).minus(basis)
         if left.norm2 > _NOTHING_LEFT * function.norm2:
-            basis.append(left.times(1.0 / np.sqrt(left.norm2)))
+            basis.append(left * (1.0 / np.sqrt(left.norm2)))
     return basis
 
 
@@ -97,10 +100,8 @@ def shortened(function: OnRows, problem: Problem, applied: Callable[[Vector], Ve
 
 def stacked(functions: Sequence[OnRows], n: int) -> tuple[Matrix, Matrix]:
     """Return coefficients and values of functions as the columns of two matrices."""
-    if not functions:
-        return np.zeros((n, 0)), np.zeros((n, 0))
-    coef = np.column_stack([function.coef for function in functions])
-    return coef, np.column_stack([function.values for function in functions])
+    coef = np.array([function.coef for function in functions]).reshape(-1, n).T
+    return coef, np.array([function.values for function in functions]).reshape(-1, n).T
 
 
 def unrelated_to(
@@ -142,37 +143,26 @@ class Machine:
         x ↦ wᵀφ(x).
     bias : float
         b.
-    primal, dual : float
-        Objective and lower bound.
+    objectives : tuple of float
+        Primal and dual.
     stop : Stop
         How its solver ended.
     """
 
     function: OnRows
     bias: float
-    primal: float
-    dual: float
+    objectives: tuple[float, float]
     stop: Stop
 
-
-def as_direction(problem: Problem, p: int, machine: Machine, n_kernel: int) -> Direction[OnRows]:
-    """Return a machine's w as a unit direction."""
-    function = machine.function
-    norm = float(np.sqrt(function.norm2))
-    scale = 1.0 / norm if norm > 0 else 0.0
-    return Direction(
-        p,
-        function.times(scale),
-        norm,
-        machine.bias * scale,
-        error_of(problem, p, function.values + machine.bias),
-        machine.primal,
-        machine.dual,
-        n_vectors=int(np.count_nonzero(function.coef)),
-        varies=varies(function.values),
-        n_kernel=n_kernel,
-        stop=machine.stop,
-    )
+    def direction(self, problem: Problem, p: int) -> Direction[OnRows]:
+        """Return w as a unit direction."""
+        function, norm = self.function, float(np.sqrt(self.function.norm2))
+        decision = function.values + self.bias
+        n_vectors = int(np.count_nonzero(function.coef))
+        known: dict[str, Any] = {"n_vectors": n_vectors, "stop": self.stop}
+        return unit_direction(
+            problem, p, function, norm, self.bias, decision, self.objectives, **known
+        )
 
 
 class MatrixFinder(ABC):
@@ -195,7 +185,7 @@ class MatrixFinder(ABC):
     scope = "full"
 
     def __init__(
-        self, problem: Problem, *, loss: str, constraint: str, tol: float, threads: int
+        self, problem: Problem, loss: str, constraint: str, tol: float, threads: int
     ) -> None:
         self.problem = problem
         self.loss = loss
@@ -220,21 +210,22 @@ class MatrixFinder(ABC):
             function = shortened(machine.function, self.problem, self.K.__matmul__)
             # Once more for the last digits.
             function = function.minus(orthonormal(against))
-            machine = replace(machine, function=function)
-            return as_direction(self.problem, problems[i], machine, 0 if i else spent)
+            return replace(machine, function=function).direction(self.problem, problems[i])
 
         every = range(len(problems))
-        return list(ordered_map(find_one, every, self.threads, deadline.interrupt))
+        found = list(ordered_map(find_one, every, self.threads, deadline.interrupt))
+        return [replace(found[0], n_kernel=spent), *found[1:]]
 
     def class_means(self, sign: Vector) -> Vector:
-        """Return the best dual variables along the difference of the class means."""
-        upper, ridge = self.problem.C[0] * self.problem.weight, self.problem.ridge(0)
-        alpha = class_means(sign, upper)
+        """Return the best dual variables of the squared hinge along the class means' difference."""
+        alpha = class_means(sign, self.problem.C[0] * self.problem.weight)
         beta = sign * alpha
-        square, total = float(beta @ (self.K @ beta)), float(alpha.sum())
-        if self.loss == "hinge":
-            return alpha * (total / square if square > total else 1.0)
-        return alpha * (total / (square + float(ridge @ (alpha * alpha))))
+        square = float(beta @ (self.K @ beta)) + float(self.problem.ridge(0) @ (alpha * alpha))
+        return alpha * (float(alpha.sum()) / square)
+
+    def stop(self, primal: float, dual: float, deadline: Deadline) -> Stop:
+        """Return how the solver of a machine ended."""
+        return how_it_ended(relative_gap(primal, dual), 2 * max(self.tol, 1e-9), deadline)
 
     @abstractmethod
     def solve(self, sign: Vector, against: list[OnRows], deadline: Deadline) -> Machine:

@@ -17,12 +17,12 @@ from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from widemargin.arrays import Vector
+from widemargin.arrays import Matrix, Values, Vector
 from widemargin.certificate import Certificate
-from widemargin.loop import Deadline, Ended, Stop, bounds
+from widemargin.loop import Deadline, Ended, Solver, Stop, bounds
 from widemargin.problem import Problem
+from widemargin.qp import HingeDual, solve_hinge_dual
 
 Function = TypeVar("Function")
 
@@ -49,11 +49,11 @@ class Direction(Generic[Function]):
         Share of the weight of the rows on the wrong side.
     primal, dual : float
         Objective and lower bound, within `scope` of the finder.
-    n_vectors : int
-        Vectors of this machine alone.
     varies : bool
         Whether the feature is not the same for all rows. A constant one may do better than none,
         for it takes over from the bias, which has its price; but it tells nothing.
+    n_vectors : int
+        Vectors of this machine alone.
     n_kernel, n_passes : int
         Kernel evaluations and passes over the rows that it cost, for the first of those that
         were found together.
@@ -72,13 +72,53 @@ class Direction(Generic[Function]):
     error: float
     primal: float
     dual: float
-    n_vectors: int
     varies: bool
+    n_vectors: int = 1
     n_kernel: int = 0
     n_passes: int = 0
     order: int = 0
     seconds: float = 0.0
     stop: Stop = SOLVED
+
+
+def unit_direction(
+    problem: Problem,
+    p: int,
+    function: Any,
+    norm: float,
+    bias: float,
+    decision: Values,
+    objectives: tuple[float, float],
+    **known: Any,
+) -> Direction[Any]:
+    """Return the w of a machine as a unit direction.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    p : int
+        The problem of the machine.
+    function : object
+        x ↦ wᵀφ(x), which can be multiplied with a number.
+    norm, bias : float
+        ‖w‖ and b.
+    decision : ndarray of shape (n,)
+        wᵀφ(x) + b of the rows.
+    objectives : tuple of float
+        Objective and lower bound.
+    **known
+        Other attributes of the direction.
+    """
+    scale = 1.0 / norm if norm > 0 else 0.0
+    wrong = problem.sign(p) * decision <= 0
+    error = float(problem.weight[wrong].sum() / problem.weight.sum())
+    # By more than rounding.
+    rounding = 16.0 * float(np.finfo(decision.dtype).eps) * float(np.abs(decision).max(initial=0.0))
+    varies = float(np.ptp(decision)) > rounding
+    return Direction(
+        p, function * scale, norm, bias * scale, error, *objectives, varies=varies, **known
+    )
 
 
 class Finder(Protocol[Function]):
@@ -124,7 +164,8 @@ class Found(Generic[Function]):
     cut: Stop | None = None
 
 
-class Extraction(Generic[Function]):
+@dataclass(frozen=True)
+class Extraction(Solver[Found[Function]]):
     """Find the directions of all problems: a solver for ``loop.run``, whose step is a round.
 
     Parameters
@@ -133,8 +174,8 @@ class Extraction(Generic[Function]):
         How.
     problem : Problem
         The rows.
-    constant : ndarray of shape (n_problems,)
-        Objective of the best constant machine of each problem.
+    loss : {"squared_hinge", "hinge"}
+        Of the machines.
     n_directions : int
         Directions of each problem at the most.
     across : bool
@@ -146,25 +187,19 @@ class Extraction(Generic[Function]):
         The end of all rounds.
     """
 
-    def __init__(
-        self,
-        finder: Finder[Function],
-        problem: Problem,
-        constant: Vector,
-        *,
-        n_directions: int,
-        across: bool,
-        tol: float,
-        deadline: Deadline,
-    ) -> None:
-        self.finder = finder
-        self.constant = constant
-        self.across = across
-        self.least_gain = max(_LEAST_GAIN, tol)
-        everything = list(range(problem.n_problems))
-        one_round = [[p] for p in everything] if across else [everything]
-        self.rounds = n_directions * one_round
-        self.deadline = deadline
+    finder: Finder[Function]
+    problem: Problem
+    loss: str
+    n_directions: int
+    across: bool
+    tol: float
+    deadline: Deadline
+
+    @property
+    def rounds(self) -> list[list[int]]:
+        """The problems of each round."""
+        everything = list(range(self.problem.n_problems))
+        return self.n_directions * ([[p] for p in everything] if self.across else [everything])
 
     def start(self) -> Found[Function]:
         """Return the directions of the first round, or what there is of it after an interrupt."""
@@ -180,14 +215,18 @@ class Extraction(Generic[Function]):
         problems = [p for p in self.rounds[state.n_rounds] if p not in state.ended]
         found: list[Direction[Function]] = []
         if problems:
-            earlier = [self._earlier(state, p) for p in problems]
+            earlier = [
+                [each.function for each in state.directions if self.across or each.problem == p]
+                for p in problems
+            ]
             found = self.finder.find(problems, earlier, self.deadline)
         share = (perf_counter() - begun) / max(1, len(found))
         kept, ended, cut = [], set(state.ended), state.cut
+        constant = constant_objectives(self.problem, self.loss)
         for direction in found:
             p = direction.problem
             # By the lower bound: what a rough solution has missed may still be there.
-            gains = direction.dual < (1.0 - self.least_gain) * self.constant[p]
+            gains = direction.dual < (1.0 - max(_LEAST_GAIN, self.tol)) * constant[p]
             if direction.norm and gains and direction.varies:
                 order = 1 + sum(other.problem == p for other in state.directions)
                 kept.append(replace(direction, order=order, seconds=share))
@@ -196,11 +235,6 @@ class Extraction(Generic[Function]):
             else:
                 cut = direction.stop
         return Found((*state.directions, *kept), frozenset(ended), state.n_rounds + 1, cut)
-
-    def _earlier(self, state: Found[Function], problem: int) -> list[Function]:
-        return [
-            other.function for other in state.directions if self.across or other.problem == problem
-        ]
 
     def certificate(self, state: Found[Function]) -> Certificate:
         """Return primal and dual of all directions together."""
@@ -231,10 +265,6 @@ class Extraction(Generic[Function]):
         short = [stop for stop in stops if not stop.converged]
         return short[0] if short else Stop(Ended.SOLVED, "all directions found")
 
-    def finish(self, state: Found[Function]) -> Found[Function]:
-        """Return the state as it is: every direction is complete."""
-        return state
-
 
 def constant_objectives(problem: Problem, loss: str) -> Vector:
     """Return the objective of the best machine with w = 0 in every problem.
@@ -249,8 +279,7 @@ def constant_objectives(problem: Problem, loss: str) -> Vector:
         return np.asarray(C * (total - np.abs(balance)))
     b = 2.0 * C * balance / (1.0 + 2.0 * C * total)
     above, below = 0.5 * (total + balance), 0.5 * (total - balance)
-    objective: Vector = 0.5 * b * b + C * (above * (1 - b) ** 2 + below * (1 + b) ** 2)
-    return objective
+    return 0.5 * b * b + C * (above * (1 - b) ** 2 + below * (1 + b) ** 2)
 
 
 def squared_objectives(
@@ -292,26 +321,51 @@ def class_means(sign: Vector, most: Vector) -> Vector:
     """
     above, below = float(most[sign > 0].sum()), float(most[sign < 0].sum())
     share = min(above, below) / np.where(sign > 0, above, below)
-    alpha: Vector = share * most
-    return alpha
+    return share * most
 
 
-def error_of(problem: Problem, p: int, decision: NDArray[Any]) -> float:
-    """Return the share of the rows' weight on the wrong side of a machine."""
-    wrong = problem.sign(p) * decision <= 0
-    return float(problem.weight[wrong].sum() / problem.weight.sum())
+def hinge_machine(
+    K: Matrix,
+    sign: Vector,
+    upper: Vector,
+    tol: float,
+    deadline: Deadline,
+    *,
+    first: bool,
+    **ways: Any,
+) -> HingeDual:
+    """Solve the dual of the hinge-loss machine; the first one is there without any step, too.
+
+    Parameters
+    ----------
+    K, sign, upper : ndarray
+        As in ``solve_hinge_dual``.
+    tol : float
+        Relative duality gap that is asked for.
+    deadline : Deadline
+        The end of the time.
+    first : bool
+        Whether there is no earlier direction: if the time was over before the first step, the
+        machine is that of the class means.
+    **ways
+        Passed to ``solve_hinge_dual``.
+    """
+    ways |= {"tol": max(1e-12, 0.01 * tol), "deadline": deadline}
+    solved = solve_hinge_dual(K, sign, upper, **ways)
+    if first and not solved.alpha.any():
+        start = class_means(sign, upper)
+        product = (sign * start) @ K
+        square = float(product @ (product if ways.get("factored") else sign * start))
+        total = float(start.sum())
+        start *= total / square if square > total else 1.0
+        solved = solve_hinge_dual(K, sign, upper, start=start, **ways)
+    return solved
 
 
-def varies(values: NDArray[Any]) -> bool:
-    """Return whether values differ by more than rounding."""
-    largest = float(np.abs(values).max(initial=0.0))
-    return float(np.ptp(values)) > 16.0 * float(np.finfo(values.dtype).eps) * largest
-
-
-def how_it_ended(met: bool, deadline: Deadline, system: str) -> Stop:
-    """Return how the solver of a direction ended, `system` being what it has solved."""
-    if met:
+def how_it_ended(gap: float, tol: float, deadline: Deadline) -> Stop:
+    """Return how the solver of a direction ended, with this relative gap."""
+    if gap <= tol:
         return SOLVED
     if deadline.passed:
         return deadline.stop
-    return Stop(Ended.PRECISION, f"no more digits in the {system}")
+    return Stop(Ended.PRECISION, "no more digits")

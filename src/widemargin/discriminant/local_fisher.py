@@ -158,10 +158,11 @@ class LocalFisherDA(ProjectionEstimator):
         elif self.shrinkage_ > 0:
             variance = float(np.trace(within)) / d
             within = (1.0 - self.shrinkage_) * within + self.shrinkage_ * variance * np.eye(d)
-        found = generalized_eigenvectors(between, within, floor).reversed()
+        found = generalized_eigenvectors(between, within, floor)
         n = check_n_components(self.n_components, d, len(found.values), ", or shrinkage > 0")
-        self.eigenvalues_ = np.maximum(found.values[:n], 0.0)
-        vectors = found.vectors[:, :n]
+        # The largest first.
+        self.eigenvalues_ = np.maximum(found.values[::-1][:n], 0.0)
+        vectors = found.vectors[:, ::-1][:, :n]
         if self.embedding == "orthonormalized":
             vectors = np.linalg.qr(vectors)[0]
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,25 +23,18 @@ from widemargin.base.estimator import (
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.directions.core_sets import CoreSetFinder
-from widemargin.directions.deflation import Deflation
-from widemargin.directions.direct import Direct
-from widemargin.directions.in_span import SpanFinder
-from widemargin.directions.linear import LinearFinder
-from widemargin.directions.linear_hinge import LinearHingeFinder
+from widemargin.base.projection import Projected
+from widemargin.directions.direction_engine import DirectionOptions, find_directions
 from widemargin.directions.output_codes import given_codes, random_codes
-from widemargin.directions.rounds import Direction, Extraction, Found, constant_objectives
+from widemargin.directions.rounds import Direction, Found
 from widemargin.expansion import Expansion
-from widemargin.loop import Limits, Resources, Result, run
+from widemargin.loop import Resources, Result
 from widemargin.problem import Problem, one_vs_rest
-from widemargin.span import SpanOptions, as_strategy
+from widemargin.scatter.class_scatter import DenseColumns
+from widemargin.span import Basis, as_strategy
 
 # Distinct rows up to which "auto" is exact.
 _EXACT_ROWS = 2000
-# Rows that are drawn to find one that lies far outside a ball: with probability 0.95 the furthest
-# of them is one of the furthest 0.3 %. The paper's 59 (for 5 %) leads to a fifth more vectors on
-# pendigits, and takes no less time.
-_SAMPLE_SIZE = 944
 
 
 @parameters
@@ -235,12 +228,14 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             self.classes_ = data.classes
             self.codes_ = self._code_table(resources)
             problem = problem.with_signs(self.codes_)
+            self.solver_ = self._choose_solver(problem, resources.memory)
             with reporting(self, len(data.y), data.X, data.y) as report:
-                finder = self._finder(problem, replace(resources, report=report))
-                result = self._extracted(finder, problem, replace(resources, report=report))
+                options = self._options(replace(resources, report=report))
+                result, basis = find_directions(problem, options)
             found = sorted(result.state.directions, key=lambda d: (d.problem, d.order))
-            self._check_found(result)
-            self._keep_features(problem, finder, found)
+            if not found:
+                raise ValueError(_nothing_found(result.state))
+            self._keep_features(problem, basis, found)
         self._keep_table(found)
         self._keep_certificate(result)
         return self
@@ -263,8 +258,9 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         with self._computing() as threads:
             rows = self._rows(X, threads)
             if self._linear():
-                visit = _Projections(self.components_)
-                return rows.gather(visit, width=len(self.components_))
+                d = self.components_.shape[1]
+                visit = Projected(DenseColumns(d), np.zeros(d), self.components_)
+                return rows.gather(visit, width=d)
             coef = np.ascontiguousarray(self.coef_.T)
             return Expansion(self._kernel(self.gamma_), dense(self.vectors_), coef).values(rows)
 
@@ -314,96 +310,43 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             return random_codes(n_classes, resources.rng)
         return given_codes(self.codes, n_classes)
 
-    def _finder(self, problem: Problem, resources: Resources) -> Any:
-        """Choose the solver and return what finds the directions."""
-        landmarks = as_strategy(self.vectors, self.n_features_in_)
-        self.solver_ = self._choose_solver(problem)
-        shared: dict[str, Any] = {"constraint": self.constraint}
-        if self._linear() and self.solver_ != "core":
-            # All of the input space is spanned by its unit vectors.
-            method = "direct" if self.solver_ == "span" else self.solver_
-            shared |= {"method": method, "tol": self.tol}
-            if self.loss == "hinge":
-                return LinearHingeFinder(problem, memory=resources.memory, **shared)
-            return LinearFinder(problem, max_iter=self.max_iter, **shared)
-        if self.solver_ in ("deflation", "direct"):
-            self._check_fits(problem, resources.memory)
-            kind = Deflation if self.solver_ == "deflation" else Direct
-            threads = resources.threads
-            return kind(problem, loss=self.loss, tol=self.tol, threads=threads, **shared)
-        if self.verbose == 1:
-            # Lines of the steps would hide those of the rounds.
-            resources = replace(resources, report=None)
-        if self.solver_ == "core":
-            return CoreSetFinder(
-                problem,
-                epsilon=self.epsilon,
-                sample_size=_SAMPLE_SIZE,
-                max_iter=self.max_iter,
-                resources=resources,
-                **shared,
-            )
-        options = SpanOptions(
-            **vars(resources),
-            landmarks=landmarks,
-            max_vectors=None if isinstance(self.max_vectors, str) else int(self.max_vectors),
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-        return SpanFinder(problem, options=options, **shared)
-
-    def _extracted(self, finder: Any, problem: Problem, resources: Resources) -> Result[Found[Any]]:
-        """Find one round of directions after another."""
-        extraction: Extraction[Any] = Extraction(
-            finder,
-            problem,
-            constant_objectives(problem, self.loss),
-            n_directions=self.n_directions,
-            across=self.across == "all",
-            # A ball within ε says less of the objective than a gap of that size does.
-            tol=0.01 * self.epsilon if self.solver_ == "core" else self.tol,
-            deadline=resources.deadline,
-        )
-        # Each round is a success of its own: there is no stall.
-        patience = len(extraction.rounds) + 1
-        limits = Limits(deadline=resources.deadline, patience=patience)
-        return run(extraction, limits, resources.report)
-
-    def _choose_solver(self, problem: Problem) -> str:
-        if self.solver != "auto":
-            return self.solver
-        if self.loss == "hinge":
-            return "deflation"
-        if self._linear():
-            return "direct"
-        given = not isinstance(self.vectors, str)
-        return "span" if given or problem.n > _EXACT_ROWS else "deflation"
-
-    def _check_fits(self, problem: Problem, memory: int) -> None:
+    def _choose_solver(self, problem: Problem, memory: int) -> str:
+        """Return the solver to use, if it fits into the memory."""
+        solver = self.solver
+        if solver == "auto":
+            given = not isinstance(self.vectors, str)
+            many = given or problem.n > _EXACT_ROWS
+            solver = "span" if many and self.loss != "hinge" else "deflation"
+            if self._linear() and self.loss != "hinge":
+                solver = "direct"
         needed = 3 * 8 * problem.n**2
-        if needed > memory:
+        if solver in ("deflation", "direct") and not self._linear() and needed > memory:
             remedy = "solver='span'" if self.loss != "hinge" else "loss='squared_hinge'"
             raise ValueError(
-                f"solver={self.solver_!r} keeps all kernel values of {problem.n:,} rows twice: "
-                f"it takes {needed / 1e6:,.1f} MB; raise memory={self.memory!r}, or use {remedy}."
+                f"solver={solver!r} keeps all kernel values of {problem.n:,} rows twice: it takes "
+                f"{needed / 1e6:,.1f} MB; raise memory={self.memory!r}, or use {remedy}."
             )
+        return solver
 
-    def _check_found(self, result: Result[Found[Any]]) -> None:
-        """Raise if there is no direction."""
-        if result.state.directions:
-            return
-        if result.state.cut:
-            raise ValueError(
-                "MaxMarginDA was stopped before it had found a direction "
-                f"({result.state.cut.reason}); give it more time or steps."
-            )
-        raise ValueError(
-            "X holds no direction that separates the classes better than a constant does; are its "
-            "rows all equal, or C too small?"
+    def _options(self, resources: Resources) -> DirectionOptions:
+        return DirectionOptions(
+            **vars(resources),
+            solver=self.solver_,
+            linear=self._linear() and self.solver_ != "core",
+            n_directions=self.n_directions,
+            across=self.across == "all",
+            loss=self.loss,
+            constraint=self.constraint,
+            tol=self.tol,
+            epsilon=self.epsilon,
+            max_iter=self.max_iter,
+            max_vectors=None if isinstance(self.max_vectors, str) else int(self.max_vectors),
+            landmarks=as_strategy(self.vectors, self.n_features_in_),
+            each_step=self.verbose != 1,
         )
 
     def _keep_features(
-        self, problem: Problem, finder: Any, found: Sequence[Direction[Any]]
+        self, problem: Problem, basis: Basis | None, found: Sequence[Direction[Any]]
     ) -> None:
         """Set what `transform` needs."""
         self._drop("components_", "vectors_", "coef_", "support_")
@@ -415,9 +358,9 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             self.components_ = factor[:, None] * units
             return
         index: IndexArray | None
-        if self.solver_ == "span":
+        if basis is not None:
             coef = np.array([direction.function for direction in found])
-            vectors, index = finder.basis.vectors.values, finder.basis.vectors.index
+            vectors, index = basis.vectors.values, basis.vectors.index
         else:
             coef = np.array([direction.function.coef for direction in found])
             index = np.flatnonzero(coef.any(axis=0))
@@ -441,19 +384,21 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
 
     def _keep_table(self, found: Sequence[Direction[Any]]) -> None:
         """Set the table of directions."""
-        names = self._problem_names()
-        primal = np.array([direction.primal for direction in found])
-        dual = np.array([direction.dual for direction in found])
+
+        def column(name: str) -> NDArray[Any]:
+            return np.array([getattr(direction, name) for direction in found])
+
+        primal, dual = column("primal"), column("dual")
         self.directions_: dict[str, NDArray[Any]] = {
-            "problem": names[[direction.problem for direction in found]],
-            "order": np.array([direction.order for direction in found]),
-            "margin": np.array([1.0 / direction.norm for direction in found]),
-            "training_error": np.array([direction.error for direction in found]),
+            "problem": self._problem_names()[column("problem")],
+            "order": column("order"),
+            "margin": 1.0 / column("norm"),
+            "training_error": column("error"),
             "primal": primal,
             "dual": dual,
             "gap": np.maximum(0.0, primal - dual) / primal,
-            "n_vectors": np.array([direction.n_vectors for direction in found]),
-            "seconds": np.array([direction.seconds for direction in found]),
+            "n_vectors": column("n_vectors"),
+            "seconds": column("seconds"),
             "stopped": np.array([direction.stop.reason for direction in found]),
         }
 
@@ -480,12 +425,14 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             )
 
 
-@dataclass(frozen=True)
-class _Projections:
-    """Visitor: products of rows with directions in the input space."""
-
-    components: NDArray[np.float64]
-
-    def __call__(self, block: Any, where: slice) -> NDArray[np.float64]:
-        features: NDArray[np.float64] = block.astype(np.float64, copy=False) @ self.components.T
-        return features
+def _nothing_found(state: Found[Any]) -> str:
+    """Return why there is no direction."""
+    if state.cut:
+        return (
+            f"MaxMarginDA was stopped before it had found a direction ({state.cut.reason}); give "
+            "it more time or steps."
+        )
+    return (
+        "X holds no direction that separates the classes better than a constant does; are its rows "
+        "all equal, or C too small?"
+    )

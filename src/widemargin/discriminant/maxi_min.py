@@ -434,9 +434,9 @@ class MaxiMinDA(ProjectionEstimator):
         )
         self.shrinkage_, self.sharpness_ = choice.shrinkage, choice.sharpness
         self.cv_accuracy_ = choice.accuracy
-        if not choice.converged:
+        if not choice.stop.converged:
             warn_user(
-                f"The choice of sharpness and shrinkage stopped early ({choice.stopped}): "
+                f"The choice of sharpness and shrinkage stopped early ({choice.stop.reason}): "
                 f"sharpness={choice.sharpness:g} and shrinkage={choice.shrinkage:g} are the best "
                 f"of {len(choice.accuracy['accuracy'])} values that were tried. Raise max_time, or "
                 "give what you know.",

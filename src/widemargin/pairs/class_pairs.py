@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
+from numpy.typing import NDArray
 
-from widemargin.arrays import Codes, Matrix, Vector
+from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.scatter.neighbours import squared_distances
 from widemargin.threads import ordered_map
 
@@ -46,6 +45,27 @@ class Pairs:
     first: Codes
     second: Codes
     distance: Vector
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.first)
+
+    def __getitem__(self, chosen: NDArray[Any]) -> Pairs:
+        """Return some of the pairs."""
+        return Pairs(self.first[chosen], self.second[chosen], self.distance[chosen])
+
+    def __add__(self, others: Pairs) -> Pairs:
+        """Return these pairs and others behind them."""
+        return Pairs(
+            np.append(self.first, others.first),
+            np.append(self.second, others.second),
+            np.append(self.distance, others.distance),
+        )
+
+    def missing_in(self, others: Pairs) -> NDArray[np.bool_]:
+        """Return which of the pairs are not among others."""
+        found, known = ((each.first << 32) + each.second for each in (self, others))
+        return ~np.isin(found, known)
 
 
 @dataclass(frozen=True)
@@ -97,7 +117,7 @@ class ClassPairs:
             i, j = np.divmod(kept, D.shape[1])
             return i + rows.start, j + rows.start, flat[kept]
 
-        parts = list(scan_pairs(Y, of, self.threads, block=self.block))
+        parts = list(scan_pairs(Y, of, self.threads, self.block))
         first, second, near = (np.concatenate(each) for each in zip(*parts, strict=True))
         order = np.lexsort((second, first, near))[:count]
         first, second = first[order], second[order]
@@ -126,35 +146,42 @@ class ClassPairs:
         ndarray of shape (c, d)
             Its derivative by Y.
         """
-        tiny = np.finfo(float).tiny
-        weight = np.log(np.maximum(self.prior / self.prior.sum(), tiny))
+        share = self.prior / self.prior.sum()
+        weight = np.log(np.maximum(share, np.finfo(float).tiny))
+        least, most = self._least(Y), float(weight.max())
 
-        def of(rows: slice, D: Matrix) -> list[tuple[float, float, Matrix]]:
+        def of(rows: slice, D: Matrix) -> list[tuple[float, Matrix]]:
+            np.fill_diagonal(D, np.inf)
+            D -= least
             E = np.empty_like(D)
             parts = []
             for rate in rates:
                 np.multiply(D, -rate, out=E)
-                E += weight[rows, None] + weight[rows.start :]
-                np.fill_diagonal(E, -np.inf)
-                most = float(E.max())
-                E -= most
+                E += (weight[rows, None] - most) + (weight[rows.start :] - most)
                 np.exp(E, out=E)
                 # Pairs within the block are there twice.
                 twice = float(E.sum() + E[:, len(E) :].sum())
-                parts.append((most, twice, pulled(E, Y, rows)))
+                parts.append((twice, pulled(E, Y, rows)))
             return parts
 
-        sums = [_Soft(Y.shape) for _ in rates]
-        for parts in scan_pairs(Y, of, self.threads, block=self.block):
-            for each, part in zip(sums, parts, strict=True):
-                each.add(*part)
-        share = self.prior / self.prior.sum()
-        all_weight = np.log(1.0 - float(share @ share))
-        value, slope = 0.0, np.zeros_like(Y)
-        for each, rate, factor in zip(sums, rates, shares, strict=True):
-            value -= factor * (each.most + np.log(each.total) - all_weight) / rate
-            slope += (4.0 * factor / each.total) * each.pull
-        return value, slope
+        totals, pulls = np.zeros(len(rates)), np.zeros((len(rates), *Y.shape))
+        for parts in scan_pairs(Y, of, self.threads, self.block):
+            for r, (total, pull) in enumerate(parts):
+                totals[r] += total
+                pulls[r, -len(pull) :] += pull
+        total_weight = 1.0 - float(share @ share)
+        soft = least - (2.0 * most + np.log(totals / total_weight)) / rates
+        slope: Matrix = np.tensordot(4.0 * shares / totals, pulls, axes=1)
+        return float(shares @ soft), slope
+
+    def _least(self, Y: Matrix) -> float:
+        """Return the smallest distance, as the product of a block has it."""
+
+        def of(rows: slice, D: Matrix) -> float:
+            np.fill_diagonal(D, np.inf)
+            return float(D.min())
+
+        return min(scan_pairs(Y, of, self.threads, self.block))
 
     def shortfall(self, Y: Matrix, power: int) -> float:
         """Return Σ max(0, 1 − D)^power over the pairs, D the distances between rows of Y."""
@@ -164,53 +191,40 @@ class ClassPairs:
             short = 1.0 - D[D < 1.0]
             return float((short**power).sum())
 
-        return sum(scan_pairs(Y, of, self.threads, block=self.block))
-
-    def scatter_of(self, pairs: Pairs, weight: Vector) -> Matrix:
-        """Return Σ weight δδᵀ over some pairs."""
-        apart = self.differences(pairs)
-        scatter: Matrix = (apart.T * weight) @ apart
-        return scatter
+        return sum(scan_pairs(Y, of, self.threads, self.block))
 
     def differences(self, pairs: Pairs) -> Matrix:
         """Return δ of some pairs."""
-        apart: Matrix = self.means[pairs.first] - self.means[pairs.second]
-        return apart
+        return self.means[pairs.first] - self.means[pairs.second]
 
     def merged(self) -> tuple[ClassPairs, Codes]:
         """Return the pairs of different means, and which of them the mean of each class is.
 
         Classes whose means are the same cannot be told apart by any projection of them.
         """
-        c = self.n_classes
         center = self.means.mean(axis=0)
         # Within-class deviations are 1 here: far below that, only rounding is different.
-        largest = max(1.0, float(((self.means - center) ** 2).sum(axis=1).max()))
-        count = c
-        while True:
-            pairs = self.closest(self.means, count)
-            same = pairs.distance <= _SAME * largest
-            if not same.all() or count >= self.n_pairs:
-                break
-            count *= 4
-        if not same.any():
-            return self, np.arange(c)
-        joined = (np.ones(int(same.sum())), (pairs.first[same], pairs.second[same]))
-        n, label = connected_components(sparse.coo_array(joined, shape=(c, c)), directed=False)
-        group = label.astype(np.intp)
-        leader = np.unique(group, return_index=True)[1]
-        prior: Vector = np.zeros(n)
-        np.add.at(prior, group, self.prior)
-        return replace(self, means=self.means[leader], prior=prior), group
+        limit = _SAME * max(1.0, float(((self.means - center) ** 2).sum(axis=1).max()))
+        leader = np.arange(self.n_classes)
+
+        def equal(rows: slice, D: Matrix) -> tuple[IndexArray, IndexArray]:
+            i, j = np.nonzero(limit >= D)
+            return i + rows.start, j + rows.start
+
+        for i, j in scan_pairs(self.means, equal, self.threads, self.block, precise=True):
+            np.minimum.at(leader, j, leader[i])
+        kept, group = np.unique(leader, return_inverse=True)
+        prior = np.bincount(group, weights=self.prior).astype(np.float64)
+        return replace(self, means=self.means[kept], prior=prior), group
 
 
 def scan_pairs(
     Y: Matrix,
     visit: Callable[[slice, Matrix], Answer],
-    threads: int = 1,
+    threads: int,
+    block: int,
     *,
     precise: bool = False,
-    block: int = BLOCK,
 ) -> Iterator[Answer]:
     """Yield visit(rows, D) for blocks of the matrix of squared distances between rows of Y.
 
@@ -222,18 +236,18 @@ def scan_pairs(
         Class means, or their projections.
     visit : callable
         Takes the rows of a block and D, of shape (stop - start, c - start), which it may overwrite.
-    threads : int, default=1
+    threads : int
         Threads; the answers do not depend on it.
+    block : int
+        Numbers of D in a block: sums over the blocks depend on it in their last digits.
     precise : bool, default=False
         Whether close pairs shall keep the digits that a product loses.
-    block : int, optional
-        Numbers of D in a block: sums over the blocks depend on it in their last digits.
 
     Examples
     --------
     >>> import numpy as np
     >>> Y = np.array([[0.0], [1.0], [3.0]])
-    >>> [D.tolist() for D in scan_pairs(Y, lambda rows, D: D)]
+    >>> [D.tolist() for D in scan_pairs(Y, lambda rows, D: D, 1, 100)]
     [[[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]]
     """
     size = (Y * Y).sum(axis=1)
@@ -291,25 +305,6 @@ def spanned(means: Matrix) -> Matrix:
     _, value, vector = np.linalg.svd(apart, full_matrices=False)
     basis: Matrix = vector[value > _FLAT * value[0]].T
     return basis
-
-
-class _Soft:
-    """The sums of a soft minimum over the blocks: of exp(e − most), most the largest e."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.most, self.total, self.pull = -np.inf, 0.0, np.zeros(shape)
-
-    def add(self, most: float, total: float, pull: Matrix) -> None:
-        """Take in a block, whose pull is that of the last rows."""
-        if most > self.most:
-            factor = np.exp(self.most - most)
-            self.total *= factor
-            self.pull *= factor
-            self.most = most
-        factor = np.exp(most - self.most)
-        self.total += factor * total
-        pull *= factor
-        self.pull[-len(pull) :] += pull
 
 
 def _blocks(c: int, block: int) -> Iterator[slice]:

@@ -16,46 +16,88 @@ Pairs that A keeps less apart than the others join on the way: few of all are ev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize
+from scipy.special import expit
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.pairs.class_pairs import ClassPairs, Pairs
 
-# Gap at the start, as a share of the bound; its factor from stage to stage; stages at the most.
-_FIRST_GAP, _FALL, _STAGES = 0.5, 0.2, 16
-# Newton steps of a stage at the most; the squared decrement at which p is on the path, as a share
-# of what would move the weights or the distances by the gap; the share of the way to the border,
-# and of the promised decrease, that a step may and must have.
-_STEPS, _CENTERED, _BORDER, _DECREASE = 20, 0.1, 0.95, 0.1
+# Gap at the start, as a share of the bound.
+_FIRST_GAP = 0.5
+# Its factor from stage to stage.
+_FALL = 0.2
+# Stages at the most.
+_STAGES = 16
+# Newton steps of a stage at the most.
+_STEPS = 20
+# The squared decrement at which p is on the path, as a share of what would move the weights or the
+# distances by the gap.
+_CENTERED = 0.1
+# The share of the way to the border that a step may go.
+_BORDER = 0.95
+# The share of the promised decrease that it must have.
+_DECREASE = 0.1
 # What rounding leaves of a singular matrix, relative to its largest number.
 _ROUNDING = 1e-13
 
 
-@dataclass(frozen=True)
-class Filling:
-    """Eigenvalues, counted so that there are d of them.
+def filling(values: Vector, d: int, width: float) -> tuple[Vector, float]:
+    """Count eigenvalues so that there are d of them.
 
-    Attributes
+    Parameters
     ----------
+    values : ndarray of shape (k,)
+        Eigenvalues, ascending.
+    d : int
+        How many are counted, fewer than k.
+    width : float
+        Of the Fermi distribution.
+
+    Returns
+    -------
     filled : ndarray of shape (k,)
         How much of each is counted: 0 far below the level, 1 far above.
     total : float
         The smoothed sum of the d largest.
     """
 
-    filled: Vector
-    total: float
+    def excess(level: float) -> float:
+        return float(expit((values - level) / width).sum()) - d
 
-    @classmethod
-    def of(cls, values: Vector, d: int, width: float) -> Filling:
-        """Return the Fermi distribution of this width."""
-        level = _level(values, d, width)
-        above = (values - level) / width
-        total = d * level + width * float(np.logaddexp(0.0, above).sum())
-        return cls(_fermi(above), total)
+    low, high = float(values[0]) - 40.0 * width, float(values[-1]) + 40.0 * width
+    level = optimize.brentq(excess, low, high, xtol=1e-12 * (high - low))
+    above = (values - level) / width
+    return expit(above), d * level + width * float(np.logaddexp(0.0, above).sum())
+
+
+class Counted:
+    """The eigenvalues of Σ p δδᵀ, and the sum of the d largest.
+
+    Attributes
+    ----------
+    values, vectors : ndarray of shape (k,) and (k, k)
+        Eigenvalues, ascending, and eigenvectors.
+    filled : ndarray of shape (k,)
+        How much of each is counted.
+    total, bound : float
+        The sum of the d largest, smoothed and as it is.
+    distance : ndarray of shape (n,)
+        δᵀAδ of the pairs.
+    """
+
+    def __init__(self, apart: Matrix, p: Vector, d: int, width: float) -> None:
+        self.values, self.vectors = np.linalg.eigh((apart.T * p) @ apart)
+        self.filled, self.total = filling(self.values, d, width)
+        self.bound = float(self.values[-d:].sum())
+        self.distance = ((apart @ self.vectors) ** 2) @ self.filled
+
+    @property
+    def root(self) -> Matrix:
+        """A root of A."""
+        return self.vectors * np.sqrt(self.filled)
 
 
 def least_bound(
@@ -76,48 +118,39 @@ def least_bound(
     tol : float
         Relative gap between the two at which they are good enough.
     """
-    means, c = classes.means, classes.n_classes
-    first, second = pairs.first, pairs.second
+    means = classes.means
     p = weight / weight.sum()
     best, least = np.inf, 0.0
     gap = _FIRST_GAP
     for _ in range(_STAGES):
-        apart = means[first] - means[second]
+        apart = classes.differences(pairs)
         unit = float((apart * apart).sum(axis=1) @ p) / means.shape[1] * d
-        path = _Path(apart / np.sqrt(unit), d, gap)
-        point = path.centered(p)
+        point = _Path(apart / np.sqrt(unit), d, gap).centered(p)
         p = point.p
-        best = min(best, unit * point.bound)
-        root = point.vectors * np.sqrt(point.filled)
-        near = classes.closest(means @ root, c)
+        best = min(best, unit * point.counted.bound)
+        near = classes.closest(means @ point.counted.root, classes.n_classes)
         least = max(least, float(near.distance[0]))
         if best - least <= tol * best:
             break
         # Pairs that are closer than all that are known.
-        known = np.isin(near.first * c + near.second, first * c + second)
-        join = ~known & (near.distance < unit * float(point.distance.min()))
-        if join.any():
-            first = np.concatenate([first, near.first[join]])
-            second = np.concatenate([second, near.second[join]])
+        closer = near.distance < unit * float(point.counted.distance.min())
+        new = near[closer & near.missing_in(pairs)]
+        if len(new):
+            pairs = pairs + new
             # So light that they change the bound by less than the gap.
-            p = np.concatenate([p, np.full(int(join.sum()), gap / join.sum())])
+            p = np.append(p, np.full(len(new), gap / len(new)))
             p /= p.sum()
         else:
             gap *= _FALL
     return best, least
 
 
-@dataclass(frozen=True)
-class _Point:
-    """Weights, and what is known there."""
+class _Point(NamedTuple):
+    """Weights, what is known there, and what is minimised."""
 
     p: Vector
+    counted: Counted
     value: float
-    bound: float
-    vectors: Matrix
-    filled: Vector
-    distance: Vector
-    slope: Vector
 
 
 class _Path:
@@ -156,67 +189,37 @@ class _Path:
         return point
 
     def _at(self, p: Vector) -> _Point:
-        values, vectors = np.linalg.eigh((self.apart.T * p) @ self.apart)
-        filling = Filling.of(values, self.d, self.width)
-        filled = filling.filled
-        distance = ((self.apart @ vectors) ** 2) @ filled
-        # What is counted of an eigenvalue changes by this with it.
-        slope = filled * (1.0 - filled) / self.width
-        change = np.subtract.outer(filled, filled)
-        across = np.subtract.outer(values, values)
-        near = np.abs(across) < 1e-6 * self.width
-        change[near] = np.broadcast_to(slope, change.shape)[near]
-        across[near] = 1.0
-        return _Point(
-            p,
-            filling.total - self.barrier * float(np.log(p).sum()),
-            float(values[-self.d :].sum()),
-            vectors,
-            filled,
-            distance,
-            change / across,
-        )
+        counted = Counted(self.apart, p, self.d, self.width)
+        return _Point(p, counted, counted.total - self.barrier * float(np.log(p).sum()))
 
     def _newton(self, point: _Point) -> tuple[Vector, float]:
         """Return the Newton step among weights of the same sum, and its squared decrement."""
-        U, p = self.apart @ point.vectors, point.p
-        k = U.shape[1]
-        i, j = np.triu_indices(k)
+        p, counted = point.p, point.counted
+        values, filled = counted.values, counted.filled
+        U = self.apart @ counted.vectors
+        # What is counted of an eigenvalue changes by this with it.
+        slope = filled * (1.0 - filled) / self.width
+        i, j = np.triu_indices(len(values))
+        across = values[i] - values[j]
+        near = np.abs(across) < 1e-6 * self.width
+        across[near] = 1.0
         # Σ_ij slope_ij (u_i u_j)(u'_i u'_j), each pair of eigenvectors once.
-        share = point.slope[i, j] * np.where(i == j, 1.0, 2.0)
+        share = np.where(near, slope[j], (filled[i] - filled[j]) / across)
+        share *= np.where(i == j, 1.0, 2.0)
         seen = share > 1e-12 * share.max(initial=0.0)
         products = U[:, i[seen]] * U[:, j[seen]]
         H = (products * share[seen]) @ products.T
         # The level moves as well.
-        own = np.diagonal(point.slope)
-        if own.sum() > 0:
-            shift = (U * U) @ own
-            H -= np.outer(shift, shift) / own.sum()
+        if slope.sum() > 0:
+            shift = (U * U) @ slope
+            H -= np.outer(shift, shift) / slope.sum()
         H[np.diag_indices(len(p))] += self.barrier / p**2
         # In units of p, in which the barrier is the identity.
         H *= p
         H *= p[:, None]
         H[np.diag_indices(len(p))] += _ROUNDING * float(np.diagonal(H).max())
         factor = linalg.cho_factor(H, check_finite=False)
-        downhill = -(point.distance * p - self.barrier)
+        downhill = self.barrier - counted.distance * p
         along, ones = linalg.cho_solve(factor, np.column_stack([downhill, p]), check_finite=False).T
         step = along - float(p @ along) / float(p @ ones) * ones
         return p * step, float(step @ (H @ step))
-
-
-def _level(values: Vector, d: int, width: float) -> float:
-    """Return the level at which d eigenvalues lie above it, each counted by its share."""
-
-    def excess(level: float) -> float:
-        return float(_fermi((values - level) / width).sum()) - d
-
-    low, high = float(values[0]) - 40.0 * width, float(values[-1]) + 40.0 * width
-    if d >= len(values):
-        return low
-    return float(optimize.brentq(excess, low, high, xtol=1e-12 * (high - low)))
-
-
-def _fermi(above: Vector) -> Vector:
-    """Return how much is counted of eigenvalues so many widths above the level."""
-    filled: Vector = 1.0 / (1.0 + np.exp(np.clip(-above, -500.0, 500.0)))
-    return filled

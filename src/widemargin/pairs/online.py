@@ -13,13 +13,13 @@ Q is what the last step left, or the mean of all steps (Corollary 1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from widemargin.arrays import Matrix
 from widemargin.certificate import Certificate
-from widemargin.loop import Ended, Stop, bounds
+from widemargin.loop import Ended, Solver, Stop, bounds
 from widemargin.pairs.class_pairs import ClassPairs
 
 
@@ -32,7 +32,8 @@ class OnlineState:
     t: int
 
 
-class Online:
+@dataclass(frozen=True)
+class Online(Solver[OnlineState]):
     """Solver of (11), for ``loop.run``.
 
     Parameters
@@ -51,22 +52,12 @@ class Online:
         Updates of Q between two looks of the loop at the clock.
     """
 
-    def __init__(
-        self,
-        classes: ClassPairs,
-        lam: float,
-        n_updates: int,
-        average: bool,
-        rng: np.random.Generator,
-        *,
-        at_a_time: int = 1000,
-    ) -> None:
-        self.classes = classes
-        self.lam = lam
-        self.n_updates = n_updates
-        self.average = average
-        self.rng = rng
-        self.at_a_time = at_a_time
+    classes: ClassPairs
+    lam: float
+    n_updates: int
+    average: bool
+    rng: np.random.Generator
+    at_a_time: int = 1000
 
     def start(self) -> OnlineState:
         """Begin with Q = 0."""
@@ -88,7 +79,7 @@ class Online:
             if t == 1 or float(delta @ R @ delta) < self.lam * (t - 1):
                 R += np.outer(delta, delta)
             mean += (R / (self.lam * t) - mean) / t
-        return replace(state, Q=R / (self.lam * t), mean=mean, t=t)
+        return OnlineState(R / (self.lam * t), mean, t)
 
     def matrix(self, state: OnlineState) -> Matrix:
         """Return Q of the answer."""
@@ -103,10 +94,6 @@ class Online:
         if state.t >= self.n_updates:
             return Stop(Ended.SOLVED, f"{self.n_updates} updates")
         return None
-
-    def finish(self, state: OnlineState) -> OnlineState:
-        """Return the state as it is."""
-        return state
 
 
 def default_lam(classes: ClassPairs) -> float:

@@ -27,19 +27,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
-from widemargin.loop import Ended, Stop, bounds, relative_gap
+from widemargin.loop import Ended, Solver, Stop, bounds, relative_gap
 from widemargin.pairs.class_pairs import ClassPairs, Pairs
 from widemargin.qp import solve_nonnegative
 
 # Pairs that join at a time at the least, beside one for each class.
 _LEAST = 64
-# Weight of a proximal step, where the diagonal of G is one, and steps at the most; with an upper
-# bound, the weight at first and at the most, and rounds that a step may take.
-_PROXIMAL, _MOST_STEPS = 1e-5, 100
-_BOXED, _HEAVIEST, _ROUNDS = 0.1, 100.0, 40
+# Weight of a proximal step, where the diagonal of G is one.
+_PROXIMAL = 1e-5
+# Proximal steps at the most.
+_MOST_STEPS = 100
+# Weight of the first step where there is an upper bound.
+_BOXED = 0.1
+# Its weight at the most.
+_HEAVIEST = 100.0
+# Rounds that such a step may take.
+_ROUNDS = 40
 # How exactly the program of some pairs is solved: its constraints are of order one.
 _KKT = 1e-10
 # The gap that rounding may leave.
@@ -72,7 +79,8 @@ class ProgramState:
     worst: Pairs
 
 
-class PairProgram:
+@dataclass(frozen=True)
+class PairProgram(Solver[ProgramState]):
     """Solver of the relaxation, for ``loop.run``.
 
     Parameters
@@ -89,41 +97,34 @@ class PairProgram:
         Pairs that join at a time at the most; None is one for each class, and 64 at the least.
     """
 
-    def __init__(
-        self,
-        classes: ClassPairs,
-        C: float = float("inf"),
-        *,
-        squared: bool = False,
-        tol: float = 1e-9,
-        batch: int | None = None,
-    ) -> None:
-        self.classes = classes
-        self.C = C
-        self.squared = squared
-        self.tol = tol
-        self.batch = max(_LEAST, classes.n_classes) if batch is None else batch
-        # Distances of order one keep the numbers of G so; Q is brought back at the end.
-        self.unit = float(np.trace(classes.mean_scatter()))
+    classes: ClassPairs
+    C: float = float("inf")
+    squared: bool = False
+    tol: float = 1e-9
+    batch: int | None = None
+
+    @property
+    def at_a_time(self) -> int:
+        """How many pairs join at a time at the most."""
+        return self.batch or max(_LEAST, self.classes.n_classes)
 
     def start(self) -> ProgramState:
         """Solve for the closest pairs."""
-        return self._solved(self.classes.closest(self.classes.means, self.batch), None)
+        return self._solved(self.classes.closest(self.classes.means, self.at_a_time), None)
 
     def step(self, state: ProgramState) -> ProgramState:
         """Let the pairs join that violate their constraint most."""
-        worst, old = state.worst, state.pairs
-        c = self.classes.n_classes
-        new = ~np.isin(worst.first * c + worst.second, old.first * c + old.second)
-        new &= worst.distance < 1.0 - 0.1 * self.tol
+        new = state.worst[self._joining(state)]
         # Pairs far from their constraint would only make the program larger.
-        kept = (state.alpha > 0) | (len(old.first) < 4 * self.batch)
-        joined = Pairs(
-            np.append(old.first[kept], worst.first[new]),
-            np.append(old.second[kept], worst.second[new]),
-            np.zeros(0),
+        kept = (state.alpha > 0) | (len(state.pairs) < 4 * self.at_a_time)
+        return self._solved(
+            state.pairs[kept] + new, np.append(state.alpha[kept], np.ones(len(new)))
         )
-        return self._solved(joined, np.append(state.alpha[kept], np.ones(int(new.sum()))))
+
+    def _joining(self, state: ProgramState) -> NDArray[np.bool_]:
+        """Return which of the closest pairs violate their constraint and are not known."""
+        violated = state.worst.distance < 1.0 - 0.1 * self.tol
+        return violated & state.worst.missing_in(state.pairs)
 
     def certificate(self, state: ProgramState) -> Certificate:
         """Return the bounds on the optimum."""
@@ -134,26 +135,20 @@ class PairProgram:
         gap = relative_gap(state.primal, state.dual)
         if gap <= self.tol:
             return Stop(Ended.SOLVED, f"gap at most {self.tol:g}")
-        c = self.classes.n_classes
-        known = state.pairs.first * c + state.pairs.second
-        missing = ~np.isin(state.worst.first * c + state.worst.second, known)
-        if not (missing & (state.worst.distance < 1.0 - 0.1 * self.tol)).any():
+        if not self._joining(state).any():
             kind = Ended.SOLVED if gap <= _SMALL_GAP else Ended.PRECISION
             return Stop(kind, "every pair is as far apart as this precision allows")
         return None
 
-    def finish(self, state: ProgramState) -> ProgramState:
-        """Return the state as it is: its bounds speak of all pairs."""
-        return state
-
     def _solved(self, pairs: Pairs, start: Vector | None) -> ProgramState:
         """Solve for some pairs, and look at all."""
-        apart = self.classes.differences(pairs) / np.sqrt(self.unit)
+        # Distances of order one keep the numbers of G so; α is larger by unit² then.
+        unit = float(np.trace(self.classes.mean_scatter()))
+        apart = self.classes.differences(pairs) / np.sqrt(unit)
         G = (apart @ apart.T) ** 2
-        # In these units α is larger by unit²; so is what it costs.
-        C = self.C * self.unit**2
+        C = self.C * unit**2
         upper = None
-        start = None if start is None else start * self.unit**2
+        start = None if start is None else start * unit**2
         if self.squared:
             G[np.diag_indices(len(G))] += 0.5 / C
         elif np.isfinite(C):
@@ -165,41 +160,27 @@ class PairProgram:
         Q = (apart.T * alpha) @ apart
         values, vectors = np.linalg.eigh(Q)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
+        projected = self.classes.means @ root / np.sqrt(unit)
         # Pairs that are known and pay for their errors must not hide others.
-        count = self.batch + len(pairs.first)
-        worst = self.classes.closest(self.classes.means @ root / np.sqrt(self.unit), count)
-        primal, dual = self._bounds(Q, alpha, C, worst, root)
+        worst = self.classes.closest(projected, self.at_a_time + len(pairs))
+        primal, dual = self._bounds(Q, alpha, C, float(worst.distance[0]), projected)
         return ProgramState(
-            pairs,
-            alpha / self.unit**2,
-            Q / self.unit,
-            primal / self.unit**2,
-            dual / self.unit**2,
-            worst,
+            pairs, alpha / unit**2, Q / unit, primal / unit**2, dual / unit**2, worst
         )
 
     def _bounds(
-        self, Q: Matrix, alpha: Vector, C: float, worst: Pairs, root: Matrix
+        self, Q: Matrix, alpha: Vector, C: float, least: float, projected: Matrix
     ) -> tuple[float, float]:
         """Return the values of a feasible point of each problem, in units."""
-        size = float(np.sum(Q * Q))
-        total = float(alpha.sum())
+        size, total = float(np.sum(Q * Q)), float(alpha.sum())
+        spread = size + (0.5 / C * float(alpha @ alpha) if self.squared else 0.0)
+        # The best multiple of α is feasible unless it is above C.
+        dual = 0.5 * total**2 / spread if spread > 0 else 0.0
         if np.isinf(C):
-            # The best multiple of α, and the least multiple of Q that satisfies all.
-            dual = 0.5 * total**2 / size if size > 0 else 0.0
-            least = float(worst.distance[0])
+            # The least multiple of Q that satisfies all.
             return (0.5 * size / least**2 if least > 0 else np.inf), dual
-        loss = self._loss(root)
-        if self.squared:
-            spread = size + 0.5 / C * float(alpha @ alpha)
-            dual = 0.5 * total**2 / spread if spread > 0 else 0.0
-            return 0.5 * size + C * loss, dual
-        return 0.5 * size + C * loss, total - 0.5 * size
-
-    def _loss(self, root: Matrix) -> float:
-        """Return Σ ξ or Σ ξ² over all pairs."""
-        projected = self.classes.means @ root / np.sqrt(self.unit)
-        return self.classes.shortfall(projected, 2 if self.squared else 1)
+        loss = self.classes.shortfall(projected, 2 if self.squared else 1)
+        return 0.5 * size + C * loss, dual if self.squared else total - 0.5 * size
 
 
 def _maximised(G: Matrix, upper: Vector | None, start: Vector | None) -> Vector:
@@ -212,7 +193,6 @@ def _maximised(G: Matrix, upper: Vector | None, start: Vector | None) -> Vector:
     size = np.sqrt(np.diagonal(G))
     scaled = G / size / size[:, None]
     top = np.full(len(G), np.inf) if upper is None else upper
-    bound = None if upper is None else upper * size
     # What rounding leaves of residuals cannot be asked for.
     tol = max(0.1 * _KKT / float(size.max()), 1e-15 / float(size.min()))
     alpha = np.zeros(len(G)) if start is None else start
@@ -221,10 +201,13 @@ def _maximised(G: Matrix, upper: Vector | None, start: Vector | None) -> Vector:
     # Two bounds confuse the exact method unless the weight is large, or it starts near the answer.
     weight, rounds = (_PROXIMAL, None) if upper is None else (_BOXED, _ROUNDS)
     for _ in range(_MOST_STEPS):
-        matrix = scaled + weight * np.eye(len(G))
-        linear = 1.0 / size + weight * beta
         solved = solve_nonnegative(
-            matrix, linear, upper=bound, start=first, tol=tol, max_rounds=rounds
+            scaled + weight * np.eye(len(G)),
+            1.0 / size + weight * beta,
+            upper=top * size,
+            start=first,
+            tol=tol,
+            max_rounds=rounds,
         )
         if rounds is not None and solved.residual > 10.0 * tol:
             if weight >= _HEAVIEST:
@@ -236,8 +219,7 @@ def _maximised(G: Matrix, upper: Vector | None, start: Vector | None) -> Vector:
         # Exactly at the bound, whatever rounding makes of the units.
         alpha = np.where(beta < top * size, beta / size, top)
         residual = 1.0 - G @ alpha
-        wrong = np.where(alpha < top, np.maximum(residual, 0.0), 0.0)
-        wrong = np.maximum(wrong, np.where(alpha > 0, -residual, 0.0))
-        if wrong.max(initial=0.0) <= _KKT:
+        uphill = (alpha < top) & (residual > _KKT)
+        if not (uphill | ((alpha > 0) & (residual < -_KKT))).any():
             break
     return alpha

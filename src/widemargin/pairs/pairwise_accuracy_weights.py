@@ -56,7 +56,7 @@ def pull(
 
     pull_of_all = np.zeros_like(means)
     # Precisely, for the weight of a close pair is large.
-    for part in scan_pairs(means, of, threads, precise=True, block=block):
+    for part in scan_pairs(means, of, threads, block, precise=True):
         pull_of_all[-len(part) :] += part
     return pull_of_all
 

@@ -31,18 +31,23 @@ from scipy import optimize
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
-from widemargin.loop import Ended, Stop, bounds, relative_gap
+from widemargin.loop import Ended, Solver, Stop, bounds, relative_gap
 from widemargin.pairs.class_pairs import ClassPairs
 
 # D over this is the exponent of the Bhattacharyya bound.
 BHATTACHARYYA = 8.0
 # Sharpnesses on the way to a sharp one.
-_GENTLE = 0.1, 0.3, 1.0
-# For the hard minimum: how much sharper from search to search, the product of rate and smallest
-# distance at which the soft minimum is the minimum, and the share of F_1.
-_SHARPER, _SHARP, _SHARE = 4.0, 1e4, 0.01
-# Steps of a search, and pairs of steps and gradients that it remembers.
-_STEPS, _MEMORY = 300, 10
+_GENTLE = (0.1, 0.3, 1.0)
+# For the hard minimum: how much sharper from search to search.
+_SHARPER = 4.0
+# The product of rate and smallest distance at which the soft minimum is the minimum.
+_SHARP = 1e4
+# The share of F_1 beside it.
+_SHARE = 0.01
+# Steps of a search.
+_STEPS = 300
+# Pairs of steps and gradients that it remembers.
+_MEMORY = 10
 # The same product for a search that shall not leave its start.
 _STAY = 30.0
 # How much farther a start must bring the closest pair to be called better.
@@ -71,7 +76,8 @@ class RefineState:
     number: int
 
 
-class Refine:
+@dataclass(frozen=True)
+class Refine(Solver[RefineState]):
     """Solver of the Maxi-Min criterion, for ``loop.run``; a step is a start.
 
     Parameters
@@ -90,22 +96,12 @@ class Refine:
         Whether there is a search, or the first start is taken as it is.
     """
 
-    def __init__(
-        self,
-        classes: ClassPairs,
-        starts: list[Matrix],
-        sharpness: float,
-        bound: float,
-        tol: float = 1e-6,
-        *,
-        search: bool = True,
-    ) -> None:
-        self.classes = classes
-        self.starts = starts
-        self.sharpness = sharpness
-        self.bound = bound
-        self.tol = tol
-        self.search = search
+    classes: ClassPairs
+    starts: list[Matrix]
+    sharpness: float
+    bound: float
+    tol: float = 1e-6
+    search: bool = True
 
     def start(self) -> RefineState:
         """Judge the first start as it is."""
@@ -117,25 +113,25 @@ class Refine:
         V = self.starts[state.number]
         # Gentle searches lead all starts to one optimum; only the first goes that way.
         softest = 0.0 if state.number == 0 else _GENTLE[-1]
-        W = pushed_apart(self.classes, V, self.sharpness, softest=softest, tol=self.tol)
-        value = self._value(W)
-        # Soft searches may leave a start that was good for the hard minimum.
-        plain = orthonormal(V)
-        at_start = self._value(plain)
-        if at_start > value:
-            W, value = plain, at_start
-            if np.isinf(self.sharpness):
-                sharp = _STAY * BHATTACHARYYA / at_start
-                near = pushed_apart(self.classes, V, np.inf, softest=sharp, tol=self.tol)
-                if self._value(near) > value:
-                    W, value = near, self._value(near)
+        tried = [
+            pushed_apart(self.classes, V, self.sharpness, softest=softest, tol=self.tol),
+            # Soft searches may leave a start that was good for the hard minimum.
+            orthonormal(V),
+        ]
+        values = [self._value(W) for W in tried]
+        at_start = values[1]
+        if at_start > values[0] and np.isinf(self.sharpness):
+            sharp = _STAY * BHATTACHARYYA / at_start
+            tried.append(pushed_apart(self.classes, V, np.inf, softest=sharp, tol=self.tol))
+            values.append(self._value(tried[-1]))
+        best = int(np.argmax(values))
         number = state.number + 1
         # What another start gains must be worth it: equal optima would depend on rounding. But no
         # start is better than the answer.
         free = state.number == 0 or at_start > state.value
         needed = state.value + (0.0 if free else _BETTER * abs(state.value))
-        if value >= needed:
-            return RefineState(W, self.reached(W), value, number)
+        if values[best] >= needed:
+            return RefineState(tried[best], self.reached(tried[best]), values[best], number)
         return replace(state, number=number)
 
     def certificate(self, state: RefineState) -> Certificate:
@@ -150,14 +146,10 @@ class Refine:
             return Stop(Ended.SOLVED, "taken as they are, without a search")
         if state.number >= len(self.starts):
             return Stop(Ended.SOLVED, f"searched from {len(self.starts)} starts")
-        at_bound = np.isinf(self.sharpness) and state.reached >= self.bound * (1.0 - 1e-6)
-        if state.number and at_bound:
+        at_bound = state.reached >= self.bound * (1.0 - 1e-6)
+        if state.number and np.isinf(self.sharpness) and at_bound:
             return Stop(Ended.SOLVED, "the closest pair cannot be farther apart")
         return None
-
-    def finish(self, state: RefineState) -> RefineState:
-        """Return the state as it is."""
-        return state
 
     def reached(self, W: Matrix) -> float:
         """Return the smallest squared distance of two classes in the projection."""
@@ -172,10 +164,15 @@ class Refine:
         return self.classes.soft_minimum(self.classes.means @ W, rate, np.ones(1))[0]
 
 
+def leading(matrix: Matrix, d: int) -> Matrix:
+    """Return the first d eigenvectors, those of the largest eigenvalues first."""
+    vectors = np.linalg.eigh(matrix)[1]
+    return np.ascontiguousarray(vectors[:, ::-1][:, :d])
+
+
 def widest_mean(classes: ClassPairs, d: int) -> Matrix:
     """Return the W of the largest mean distance: LDA's directions in the whitened space."""
-    vectors: Matrix = np.linalg.eigh(classes.mean_scatter())[1]
-    return np.ascontiguousarray(vectors[:, ::-1][:, :d])
+    return leading(classes.mean_scatter(), d)
 
 
 def pushed_apart(
@@ -243,5 +240,4 @@ def softened(
 
 def orthonormal(V: Matrix) -> Matrix:
     """Return an orthonormal basis of the span of the columns."""
-    W: Matrix = np.linalg.qr(V)[0]
-    return W
+    return np.linalg.qr(V)[0]

@@ -14,20 +14,27 @@ dimensions.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import optimize
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.pairs.class_pairs import ClassPairs, Pairs
-from widemargin.pairs.interior_bound import Filling, least_bound
+from widemargin.pairs.interior_bound import Counted, least_bound
 
-# Relative gap of the bound where it is found by Newton steps: where the square of classes times
-# dimensions is no more than this, a second or less.
-_GAP, _NEWTON = 0.01, 3e7
-# Smoothing of the eigenvalues, relative to the bound, from stage to stage; steps of each, at the
-# most, at the least, and such that none needs more operations than this.
-_STAGES = 0.1, 0.03, 0.01, 0.003, 0.001
-_MOST_STEPS, _LEAST_STEPS, _OPERATIONS = 60, 3, 4e9
+# Relative gap of the bound where it is found by Newton steps.
+_GAP = 0.01
+# The square of classes times dimensions up to which it is: a second or less.
+_NEWTON = 3e7
+# Smoothing of the eigenvalues, relative to the bound, from stage to stage.
+_STAGES = (0.1, 0.03, 0.01, 0.003, 0.001)
+# Steps of a stage at the most.
+_MOST_STEPS = 60
+# And at the least.
+_LEAST_STEPS = 3
+# Operations that a stage may take, where it has more than the least steps.
+_OPERATIONS = 4e9
 
 
 def upper_bound(
@@ -66,26 +73,24 @@ def upper_bound(
 
 def _searched(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components: int) -> float:
     """Return the best bound that a few steps of L-BFGS find."""
-    c, k = classes.means.shape
-    first, second = pairs.first, pairs.second
+    k, count = classes.means.shape[1], len(pairs)
     logits = np.log(weight / weight.sum())
-    best, A_root = np.inf, None
+    best, root = np.inf, None
     for share in _STAGES:
-        if A_root is not None:
+        if root is not None:
             # The heaviest stay, so that memory is that of twice as many as at the start.
-            heavy = np.argsort(-logits, kind="stable")[: len(pairs.first)]
-            first, second, logits = first[heavy], second[heavy], logits[heavy]
-            near = classes.closest(classes.means @ A_root, len(pairs.first))
-            join = ~np.isin(near.first * c + near.second, first * c + second)
-            first = np.concatenate([first, near.first[join]])
-            second = np.concatenate([second, near.second[join]])
-            logits = np.concatenate([logits, np.full(int(join.sum()), logits.mean())])
-        apart = classes.means[first] - classes.means[second]
+            heavy = np.argsort(-logits, kind="stable")[:count]
+            pairs, logits = pairs[heavy], logits[heavy]
+            near = classes.closest(classes.means @ root, count)
+            new = near[near.missing_in(pairs)]
+            pairs = pairs + new
+            logits = np.append(logits, np.full(len(new), logits.mean()))
+        apart = classes.differences(pairs)
         search = _Search(apart, n_components)
         search(logits, float((apart * apart).sum(axis=1).mean()) / k)
         best = min(best, search.best)
         steps = int(
-            np.clip(_OPERATIONS / (k * k * (len(first) + 10 * k)), _LEAST_STEPS, _MOST_STEPS)
+            np.clip(_OPERATIONS / (k * k * (len(pairs) + 10 * k)), _LEAST_STEPS, _MOST_STEPS)
         )
         found = optimize.minimize(
             search,
@@ -96,26 +101,27 @@ def _searched(classes: ClassPairs, pairs: Pairs, weight: Vector, n_components: i
             options={"maxiter": steps},
         )
         logits = found.x - found.x.max()
-        best, A_root = min(best, search.best), search.root
+        best, root = min(best, search.best), search.root
     return best
 
 
+@dataclass
 class _Search:
-    """The smoothed bound as a function of the logarithms of the weights."""
+    """The smoothed bound as a function of the logarithms of the weights.
 
-    def __init__(self, apart: Matrix, n_components: int) -> None:
-        self.apart = apart
-        self.d = n_components
-        self.best = np.inf
-        self.root: Matrix = np.zeros((apart.shape[1], 0))
+    The least bound and the last A = root rootᵀ are kept.
+    """
+
+    apart: Matrix
+    d: int
+    best: float = np.inf
+    root: Matrix | None = None
 
     def __call__(self, logits: Vector, width: float) -> tuple[float, Vector]:
         """Return the bound, smoothed over `width`, and its derivative."""
         weight = np.exp(logits - logits.max())
         weight /= weight.sum()
-        values, vectors = np.linalg.eigh((self.apart.T * weight) @ self.apart)
-        self.best = min(self.best, float(values[-self.d :].sum()))
-        filling = Filling.of(values, self.d, width)
-        distance = ((self.apart @ vectors) ** 2) @ filling.filled
-        self.root = vectors * np.sqrt(filling.filled)
-        return filling.total, weight * (distance - float(weight @ distance))
+        counted = Counted(self.apart, weight, self.d, width)
+        self.best, self.root = min(self.best, counted.bound), counted.root
+        distance = counted.distance
+        return counted.total, weight * (distance - float(weight @ distance))

@@ -47,18 +47,18 @@ def solve_semidefinite(classes: ClassPairs, C: float, *, squared: bool) -> Matri
     # In units of the closest distance, which is what Q is about, or of a typical one where there
     # are errors to be weighed against it: the solver's tolerances then mean something.
     unit = float(squares.min()) if hard else float(np.trace(classes.mean_scatter()))
-    k = apart.shape[1]
-    Q = cp.Variable((k, k), PSD=True)
-    size = 0.5 * cp.sum_squares(Q)
+    # Hard demands are divided by the squared lengths: far pairs would make large numbers of them.
+    scale = np.sqrt(squares)[:, None] if hard else np.sqrt(unit)
+    apart = apart / scale
+    Q = cp.Variable((apart.shape[1], apart.shape[1]), PSD=True)
+    distance = cp.sum(cp.multiply(apart @ Q, apart), axis=1)
+    objective = 0.5 * cp.sum_squares(Q)
     if hard:
-        # Divided by their squared lengths: far pairs would make large numbers of small demands.
-        distance = _products(apart / np.sqrt(squares)[:, None]) @ cp.vec(Q, order="C")
-        problem = cp.Problem(cp.Minimize(size), [distance >= unit / squares])
+        problem = cp.Problem(cp.Minimize(objective), [distance >= unit / squares])
     else:
-        distance = _products(apart / np.sqrt(unit)) @ cp.vec(Q, order="C")
         loss: Any = cp.pos(1 - distance)
         loss = cp.sum_squares(loss) if squared else cp.sum(loss)
-        problem = cp.Problem(cp.Minimize(size + C * unit**2 * loss))
+        problem = cp.Problem(cp.Minimize(objective + C * unit**2 * loss))
     try:
         problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
         status = problem.status
@@ -72,9 +72,3 @@ def solve_semidefinite(classes: ClassPairs, C: float, *, squared: bool) -> Matri
         )
     solution: Matrix = np.asarray(Q.value, dtype=np.float64)
     return 0.5 * (solution + solution.T) / unit
-
-
-def _products(apart: Matrix) -> Matrix:
-    """Return δδᵀ of each pair as a row."""
-    products: Matrix = np.einsum("pi,pj->pij", apart, apart)
-    return products.reshape(len(apart), -1)

@@ -15,33 +15,41 @@ when two sharper ones in a row were worse.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from widemargin.arrays import Matrix, Vector
+from widemargin.arrays import Codes, Matrix, Vector
 from widemargin.certificate import Certificate
-from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, run
+from widemargin.loop import Deadline, Ended, Limits, Solver, Stop, bounds, run
 from widemargin.pairs.class_pairs import ClassPairs, spanned
-from widemargin.pairs.refine import (
-    BHATTACHARYYA,
-    pushed_apart,
-    softened,
-    widest_mean,
-)
-from widemargin.scatter.class_scatter import ClassScatter
-from widemargin.scatter.stream import Fold, Sample, Stream
+from widemargin.pairs.refine import BHATTACHARYYA, pushed_apart, softened, widest_mean
+from widemargin.scatter.stream import Fold, Stream
 
-SHRINKAGES = 0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9
-SHARPNESSES = 0.0, 0.1, 0.3, 1.0, 3.0, 10.0, float("inf")
-# Folds, and rows of the sample above which fewer do.
-_FOLDS, _FEWER_FOLDS, _MANY_ROWS = 5, 3, 5000
-# Where shrinkage is chosen: roughly, for there are many values to try; more so for many classes.
-_SHARPNESS, _STEPS, _FEWER_STEPS, _MANY_CLASSES = 1.0, 20, 8, 500
+# Shrinkages to choose from.
+SHRINKAGES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
+# Sharpnesses to choose from.
+SHARPNESSES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))
+# Folds.
+_FOLDS = 5
+# Folds of many rows.
+_FEWER_FOLDS = 3
+# Rows of the sample that are many.
+_MANY_ROWS = 5000
+# The sharpness at which shrinkage is chosen.
+_SHARPNESS = 1.0
+# Steps of a search there: roughly, for there are many values to try.
+_STEPS = 20
+# Steps for many classes.
+_FEWER_STEPS = 8
+# Classes that are many.
+_MANY_CLASSES = 500
 # How much better something stranger must be: what is as good is chosen softer.
 _BETTER = 1e-9
-
+# Relative change of the criterion at which a search ends.
+_TOL = 1e-4
+# Distances of rows to means that are computed at a time.
+_AT_A_TIME = 1 << 22
 
 # Shrinkage, sharpness, and the accuracy that they have.
 Line = tuple[float, float, float]
@@ -57,17 +65,14 @@ class Choice:
         The choice.
     accuracy : dict of arrays
         "shrinkage", "sharpness" and the mean "accuracy" of everything that was tried.
-    stopped : str
+    stop : Stop
         Why no more was tried.
-    converged : bool
-        Whether that was all there was to try.
     """
 
     shrinkage: float
     sharpness: float
     accuracy: dict[str, Vector]
-    stopped: str
-    converged: bool
+    stop: Stop
 
 
 def choose(
@@ -98,11 +103,8 @@ def choose(
     """
 
     def folds() -> list[_FoldSpace]:
-        many = len(stream.sample) > _MANY_ROWS
-        return [
-            _FoldSpace.of(fold, n_components, priors, threads)
-            for fold in stream.folds(_FEWER_FOLDS if many else _FOLDS)
-        ]
+        count = _FEWER_FOLDS if len(stream.sample) > _MANY_ROWS else _FOLDS
+        return [_FoldSpace(fold, n_components, priors, threads) for fold in stream.folds(count)]
 
     # Without rows that can be held out there is nothing to try.
     if not len(stream.sample):
@@ -111,27 +113,16 @@ def choose(
     steps = len(shrinkages) + len(sharpnesses)
     result = run(trials, Limits(deadline=deadline, patience=steps + 1))
     shrinkage, sharpness = trials.best(result.state)
-    columns = np.array(result.state.lines, dtype=np.float64).reshape(-1, 3).T
+    columns = np.array(result.state, dtype=np.float64).reshape(-1, 3).T
     table = dict(zip(("shrinkage", "sharpness", "accuracy"), columns, strict=True))
-    stopped = result.certificate.stopped
-    return Choice(float(shrinkage), float(sharpness), table, stopped, result.converged)
+    return Choice(float(shrinkage), float(sharpness), table, result.stop)
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What is known: accuracies for the shrinkages, and for sharpnesses at the best of them."""
-
-    rough: tuple[Line, ...] = ()
-    curve: tuple[Line, ...] = ()
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """All of it."""
-        return self.rough + self.curve
-
-
-class Trials:
+class Trials(Solver[tuple[Line, ...]]):
     """Solver of the choice, for ``loop.run``; a step tries one value on all folds.
+
+    Its state is what is known: accuracies for the shrinkages, and then for sharpnesses at the best
+    of them.
 
     Parameters
     ----------
@@ -155,129 +146,91 @@ class Trials:
         self.total = 0.0
         self._searches: list[_Search] = []
 
-    def start(self) -> Tried:
+    def start(self) -> tuple[Line, ...]:
         """Return that nothing is known."""
-        return Tried()
+        return ()
 
-    def step(self, state: Tried) -> Tried:
+    def step(self, state: tuple[Line, ...]) -> tuple[Line, ...]:
         """Try the next shrinkage, or the next sharpness."""
         if not self.folds:
             self.folds = self._make()
             self.total = float(sum(fold.weight for fold in self.folds))
-        if len(state.rough) < self.n_rough:
-            each = self.shrinkages[len(state.rough)]
-            right = sum(fold.at(each).roughly_right() for fold in self.folds)
-            return replace(state, rough=(*state.rough, (each, _SHARPNESS, right / self.total)))
-        shrinkage = self._shrinkage(state)
-        if not state.curve:
-            self._searches = [fold.at(shrinkage) for fold in self.folds]
-        s = self.sharpnesses[len(state.curve)]
-        right = sum(search.right(s) for search in self._searches)
-        return replace(state, curve=(*state.curve, (shrinkage, s, right / self.total)))
+        done = len(state)
+        if done < self.n_rough:
+            shrinkage, sharpness = self.shrinkages[done], _SHARPNESS
+            right = sum(fold.at(shrinkage).roughly_right() for fold in self.folds)
+        else:
+            shrinkage, sharpness = self._shrinkage(state), self.sharpnesses[done - self.n_rough]
+            if done == self.n_rough:
+                self._searches = [fold.at(shrinkage) for fold in self.folds]
+            right = sum(search.right(sharpness) for search in self._searches)
+        return (*state, (shrinkage, sharpness, right / self.total))
 
-    def certificate(self, state: Tried) -> Certificate:
+    def certificate(self, state: tuple[Line, ...]) -> Certificate:
         """Return the share of errors of the best, which is above no known bound but 0."""
-        return bounds(1.0 - max((line[2] for line in state.lines), default=0.0), 0.0)
+        return bounds(1.0 - max((line[2] for line in state), default=0.0), 0.0)
 
-    def stopped(self, state: Tried) -> Stop | None:
+    def stopped(self, state: tuple[Line, ...]) -> Stop | None:
         """Return whether all was tried, or sharper ones are worse."""
-        if len(state.rough) < self.n_rough:
-            return None
-        if len(state.curve) == self.n_curve:
+        if len(state) == self.n_rough + self.n_curve:
             return Stop(Ended.SOLVED, "all values tried")
-        falls = max((line[2] for line in state.curve[-2:]), default=0.0)
-        if len(state.curve) > 2 and falls < _best(state.curve)[2] - _BETTER:
+        curve = state[self.n_rough :]
+        if len(curve) > 2 and max(curve[-2][2], curve[-1][2]) < _best(curve)[2] - _BETTER:
             return Stop(Ended.SOLVED, "sharper ones are worse")
         return None
 
-    def finish(self, state: Tried) -> Tried:
-        """Return the state as it is."""
-        return state
-
-    def best(self, state: Tried) -> tuple[float, float]:
+    def best(self, state: tuple[Line, ...]) -> tuple[float, float]:
         """Return the shrinkage and the sharpness to take, as far as is known."""
-        shrinkage = self._shrinkage(state)
-        known = list(state.curve)
-        if len(known) < self.n_curve and self.stopped(state) is None:
+        shrinkage, known = self._shrinkage(state), state[self.n_rough :]
+        if self.stopped(state) is None:
             # Cut short: what the shrinkage was chosen at is known as well.
-            known += [line for line in state.rough if line[0] == shrinkage]
+            known += tuple(line for line in state[: self.n_rough] if line[0] == shrinkage)
         return shrinkage, _best(known)[1] if known and self.n_curve else self.sharpnesses[0]
 
-    def _shrinkage(self, state: Tried) -> float:
-        return _least(state.rough, self.total) if state.rough else self.shrinkages[0]
+    def _shrinkage(self, state: tuple[Line, ...]) -> float:
+        """Return the least shrinkage that is within a standard error of the best.
 
-
-def _least(lines: Sequence[Line], total: float) -> float:
-    """Return the least shrinkage that is within a standard error of the best.
-
-    With few rows the best by chance may be a strong one, which changes the space for nothing.
-    """
-    best = _best(lines)[2]
-    error = np.sqrt(best * (1.0 - best) / total)
-    return next(line[0] for line in lines if line[2] >= best - error)
+        With few rows the best by chance may be a strong one, which changes the space for nothing.
+        """
+        rough = state[: self.n_rough]
+        if not rough:
+            return self.shrinkages[0]
+        best = _best(rough)[2]
+        error = np.sqrt(best * (1.0 - best) / self.total)
+        return next(line[0] for line in rough if line[2] >= best - error)
 
 
 def _best(lines: Sequence[Line]) -> Line:
     """Return the line of the highest accuracy, the first of equal ones."""
-    best = lines[0]
-    for line in lines[1:]:
-        if line[2] > best[2] + _BETTER:
-            best = line
-    return best
+    most = max(line[2] for line in lines)
+    return next(line for line in lines if line[2] >= most - _BETTER)
 
 
-@dataclass(frozen=True)
 class _FoldSpace:
     """A fold in the coordinates of the eigenvectors of its within-class covariance.
 
     Attributes
     ----------
-    values : ndarray of shape (d,)
-        Eigenvalues.
-    means : ndarray of shape (c, d)
-        Means of the classes that have rows.
-    rows : ndarray of shape (n, d)
-        Rows that were held out, of these classes.
-    code, row_weight : ndarray of shape (n,)
-        Their classes and weights.
-    prior : ndarray of shape (c,)
-        Weights of the classes.
     weight : float
         Sum of the weights of all rows that were held out.
     """
 
-    values: Vector
-    means: Matrix
-    rows: Matrix
-    code: NDArray[np.intp]
-    row_weight: Vector
-    prior: Vector
-    weight: float
-    n_components: int | None
-    threads: int
-
-    @classmethod
-    def of(
-        cls, fold: Fold, n_components: int | None, priors: Vector | None, threads: int
-    ) -> _FoldSpace:
+    def __init__(
+        self, fold: Fold, n_components: int | None, priors: Vector | None, threads: int
+    ) -> None:
         scatter, held_out = fold.scatter, fold.held_out
+        self.n_components, self.threads = n_components, threads
+        self.weight = float(held_out.weight.sum())
         there = scatter.weight > 0
-        place = np.cumsum(there) - 1
-        known = there[held_out.code]
-        rows = _in_units(scatter, held_out.at(known))
+        # Rows that were held out, of classes that have others.
+        kept = held_out.at(there[held_out.code])
+        self.code, self.row_weight = (np.cumsum(there) - 1)[kept.code], kept.weight
         values, vectors = np.linalg.eigh(scatter.scaled_covariance(None))
-        prior = scatter.weight if priors is None else priors
-        return cls(
-            np.maximum(values, 0.0),
-            scatter.offset[there] @ vectors,
-            rows @ vectors,
-            place[held_out.code[known]],
-            held_out.weight[known],
-            prior[there],
-            float(held_out.weight.sum()),
-            n_components,
-            threads,
-        )
+        self.values = np.maximum(values, 0.0)
+        self.means = scatter.offset[there] @ vectors
+        # In the units of the scatter, about its origin.
+        self.rows = (kept.rows - scatter.origin) / (scatter.unit or 1.0) @ vectors
+        self.prior = (scatter.weight if priors is None else priors)[there]
 
     def at(self, shrinkage: float) -> _Search:
         """Return the fold in the whitened space of this intensity."""
@@ -289,63 +242,48 @@ class _FoldSpace:
         center = means.mean(axis=0)
         classes = ClassPairs((means - center) @ basis, self.prior, self.threads)
         rows = (self.rows[:, kept] * scale - center) @ basis
-        return _Search(classes, rows, self.code, self.row_weight, self.n_components)
+        d = basis.shape[1] if self.n_components is None else min(self.n_components, basis.shape[1])
+        return _Search(classes, rows, self.code, self.row_weight, widest_mean(classes, d))
 
 
+@dataclass
 class _Search:
-    """The directions of a fold, from soft to sharp."""
+    """The directions W of a fold, from soft to sharp."""
 
-    def __init__(
-        self,
-        classes: ClassPairs,
-        rows: Matrix,
-        code: NDArray[np.intp],
-        weight: Vector,
-        n_components: int | None,
-    ) -> None:
-        self.classes = classes
-        self.rows, self.code, self.weight = rows, code, weight
-        k = classes.means.shape[1]
-        self.d = k if n_components is None else min(n_components, k)
-        self.sharpness = 0.0
-        self.W = widest_mean(classes, self.d)
+    classes: ClassPairs
+    rows: Matrix
+    code: Codes
+    weight: Vector
+    W: Matrix
+    sharpness: float = 0.0
 
     def roughly_right(self) -> float:
         """Return the weight of the rows whose nearest mean is their own, after a short search."""
-        if self.d:
+        if self.W.size:
             rate = np.array([_SHARPNESS / BHATTACHARYYA])
             steps = _FEWER_STEPS if self.classes.n_classes > _MANY_CLASSES else _STEPS
-            self.W = softened(self.classes, self.W, rate, np.ones(1), 1e-4, steps)
+            self.W = softened(self.classes, self.W, rate, np.ones(1), _TOL, steps)
         return self._right()
 
     def right(self, sharpness: float) -> float:
         """Return the weight of the rows whose nearest class mean is their own."""
-        if self.d and sharpness > self.sharpness:
-            self.W = pushed_apart(self.classes, self.W, sharpness, softest=self.sharpness, tol=1e-4)
+        if self.W.size and sharpness > self.sharpness:
+            self.W = pushed_apart(self.classes, self.W, sharpness, softest=self.sharpness, tol=_TOL)
             self.sharpness = sharpness
         return self._right()
 
     def _right(self) -> float:
-        return nearest_mean_weight(
-            self.classes.means @ self.W, self.rows @ self.W, self.code, self.weight
-        )
+        means = self.classes.means @ self.W
+        return nearest_mean_weight(means, self.rows @ self.W, self.code, self.weight)
 
 
-def nearest_mean_weight(
-    means: Matrix, rows: Matrix, code: NDArray[np.intp], weight: Vector
-) -> float:
+def nearest_mean_weight(means: Matrix, rows: Matrix, code: Codes, weight: Vector) -> float:
     """Return the weight of the rows whose nearest mean is that of their class."""
     size = 0.5 * (means * means).sum(axis=1)
-    step = max(1, (1 << 22) // len(means))
+    step = max(1, _AT_A_TIME // len(means))
     right = 0.0
     for first in range(0, len(rows), step):
         part = slice(first, first + step)
         nearest = (rows[part] @ means.T - size).argmax(axis=1)
         right += float(weight[part][nearest == code[part]].sum())
     return right
-
-
-def _in_units(scatter: ClassScatter, sample: Sample) -> Matrix:
-    """Return rows about the origin of a scatter, in its units."""
-    unit = scatter.unit if scatter.unit > 0 else 1.0
-    return np.asarray((sample.rows - scatter.origin) / unit)

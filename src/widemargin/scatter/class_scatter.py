@@ -12,12 +12,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.rows import Rows
-from widemargin.scatter.fourth_powers import Powers
+from widemargin.scatter.fourth_powers import (
+    Powers,
+    joined_powers,
+    mean_of_norms,
+    no_powers,
+    powers_of,
+    scaled_powers,
+)
 
 
 class VisitFeatures(Protocol):
@@ -48,7 +54,7 @@ class LabelledRows:
     """
 
     rows: Rows
-    code: NDArray[np.intp]
+    code: Codes
     weight: Vector
     index: IndexArray
 
@@ -72,6 +78,8 @@ class ClassScatter:
         Means of the classes, about the origin, in units.
     scatter : ndarray of shape (n_features, n_features)
         Σ s (x − m)(x − m)ᵀ with m the mean of the row's class, in units squared.
+    powers : ndarray of shape (3, n_classes, n_directions)
+        Of the rows about the means of their classes, in units; see `fourth_powers`.
 
     Examples
     --------
@@ -99,20 +107,12 @@ class ClassScatter:
             np.zeros(n_classes),
             np.zeros((n_classes, n_features)),
             np.zeros((n_features, n_features)),
-            Powers.none(n_classes, n_features),
+            no_powers(n_classes, n_features),
         )
 
     def state(self) -> dict[str, Any]:
-        """Return everything as plain arrays and numbers."""
-        known = {name: value for name, value in vars(self).items() if name != "powers"}
-        return known | {f"power_{name}": value for name, value in vars(self.powers).items()}
-
-    @classmethod
-    def of_state(cls, state: dict[str, Any]) -> ClassScatter:
-        """Return the scatter that `state` was taken of, which goes on with the same arrays."""
-        own = {name: value for name, value in state.items() if not name.startswith("power_")}
-        powers = {name[6:]: value for name, value in state.items() if name.startswith("power_")}
-        return cls(**own, powers=Powers(**powers))
+        """Return everything as plain arrays and numbers, by the names of the attributes."""
+        return dict(vars(self))
 
     @property
     def n_features(self) -> int:
@@ -127,14 +127,12 @@ class ClassScatter:
     @property
     def mean(self) -> Matrix:
         """Means of the classes; of classes without rows, the origin."""
-        mean: Matrix = self.origin + self.unit * self.offset
-        return mean
+        return self.origin + self.unit * self.offset
 
     @property
     def within(self) -> Matrix:
         """Within-class scatter Σ s (x − m)(x − m)ᵀ in the rows' own units."""
-        within: Matrix = self.scatter * self.unit * self.unit
-        return within
+        return self.scatter * self.unit * self.unit
 
     def add(self, block: Matrix, code: Codes, weight: Vector) -> None:
         """Take rows in.
@@ -154,51 +152,47 @@ class ClassScatter:
         block = np.asarray(block, dtype=np.float64)
         if not self.weight.any():
             self.origin = block[np.argmax(kept)].copy()
-        self._join(_part(block[kept], code[kept], weight[kept], self.origin))
+        self.merge(*_scatter_of_block(block[kept], code[kept], weight[kept], self.origin))
 
-    def merge(self, other: ClassScatter) -> None:
-        """Take in the rows of another scatter, of the same classes and columns."""
-        classes = np.flatnonzero(other.weight)
-        if not len(classes):
+    def merge(self, other: ClassScatter, classes: Codes | None = None) -> None:
+        """Take in the rows of another scatter, of the same columns.
+
+        Parameters
+        ----------
+        other : ClassScatter
+            The other; it stays as it is.
+        classes : ndarray of int, default=None
+            Which classes of this scatter those of the other are; None for the same ones.
+        """
+        there = np.flatnonzero(other.weight)
+        if not len(there):
             return
+        here = there if classes is None else classes[there]
         if not self.weight.any():
             self.origin = other.origin.copy()
         between = other.origin - self.origin
-        unit = max(other.unit, _unit(between))
-        shrink = other.unit / unit if unit else 0.0
-        self._join(
-            _Part(
-                classes,
-                unit,
-                other.weight[classes],
-                other.offset[classes] * shrink + (between / unit if unit else 0.0),
-                other.scatter * shrink**2,
-                other.powers.at(classes).times(shrink),
-            )
-        )
+        self._measure_in(max(self.unit, other.unit, _unit(between)))
+        # Units are powers of two, so that factors are exact; none if all rows are the same.
+        unit = self.unit or 1.0
+        factor = other.unit / unit
+        delta = other.offset[there] * factor + between / unit - self.offset[here]
+        weight, new = self.weight[here], other.weight[there]
+        share = new / (weight + new)
+        pull = delta * np.sqrt(weight * share)[:, None]
+        self.scatter += other.scatter * factor**2
+        self.scatter += pull.T @ pull
+        self.offset[here] += np.where(weight > 0, share, 1.0)[:, None] * delta
+        self.weight[here] = weight + new
+        powers = scaled_powers(other.powers[:, there], factor)
+        self.powers[:, here] = joined_powers(self.powers[:, here], weight, powers, new, delta)
 
-    def _join(self, part: _Part) -> None:
-        """Take in what was accumulated of other rows about the same origin."""
-        unit = max(self.unit, part.unit)
+    def _measure_in(self, unit: float) -> None:
         if unit > self.unit:
-            # Exact, for units are powers of two.
             factor = self.unit / unit
             self.offset = self.offset * factor
             self.scatter = self.scatter * factor**2
-            self.powers = self.powers.times(factor)
+            self.powers = scaled_powers(self.powers, factor)
             self.unit = unit
-        factor = part.unit / unit if unit else 0.0
-        classes, here, there = part.classes, self.weight[part.classes], part.weight
-        both = here + there
-        share = there / both
-        delta = part.offset * factor - self.offset[classes]
-        pull = delta * np.sqrt(here * share)[:, None]
-        self.scatter += part.scatter * factor**2
-        self.scatter += pull.T @ pull
-        self.offset[classes] += np.where(here > 0, share, 1.0)[:, None] * delta
-        self.weight[classes] = both
-        powers = self.powers.at(classes).joined(here, part.powers.times(factor), there, delta)
-        self.powers.put(classes, powers)
 
     def scaled_means(self) -> tuple[Vector, Matrix]:
         """Return the mean of all rows about the origin, and the class means about it, in units.
@@ -220,19 +214,14 @@ class ClassScatter:
         spread = self.weight @ (about * about).sum(axis=1) + np.trace(self.scatter)
         return float(spread / self.total)
 
-    def covariance(self, shrinkage: float | str | None = None) -> Matrix:
-        """Return the within-class covariance in the rows' own units.
+    def scaled_covariance(self, shrinkage: float | str | None = None) -> Matrix:
+        """Return the within-class covariance in units squared.
 
         Parameters
         ----------
         shrinkage : float in [0, 1], "auto" or None, default=None
             How far it is moved towards its mean variance times the identity; see `intensity`.
         """
-        covariance: Matrix = self.scaled_covariance(shrinkage) * self.unit * self.unit
-        return covariance
-
-    def scaled_covariance(self, shrinkage: float | str | None = None) -> Matrix:
-        """Return the within-class covariance in units squared."""
         covariance: Matrix = self.scatter / self.total
         moved = self.intensity(shrinkage)
         if moved > 0:
@@ -258,7 +247,7 @@ class ClassScatter:
         if not far > 0:
             # A multiple of the identity: there is nothing to move.
             return 0.0
-        power = self.powers.mean_of_norms(S, self.total)
+        power = mean_of_norms(self.powers, S, self.total)
         return min(1.0, max(0.0, power - square) / self.total / far)
 
 
@@ -295,12 +284,12 @@ def scatter_of(
     if not len(counted):
         return scatter
     scatter.origin = visit(rows.block(counted[:1]))[0].copy()
-    visit_block = _PartOf(visit, code[counted], weight[counted], scatter.origin)
-    width = 3 * visit.width + scatter.powers.second.shape[1]
+    visit_block = _ScatterOf(visit, code[counted], weight[counted], scatter.origin)
+    width = 3 * visit.width + scatter.powers.shape[2]
     parts = rows.scan(visit_block, counted, width=width, answer_bytes=scatter.scatter.nbytes)
     with np.errstate(over="ignore", invalid="ignore"):
         for part in parts:
-            scatter._join(part)
+            scatter.merge(*part)
     return scatter
 
 
@@ -317,32 +306,23 @@ class DenseColumns:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What is known of some rows, for the classes among them; as in `ClassScatter`."""
-
-    classes: Codes
-    unit: float
-    weight: Vector
-    offset: Matrix
-    scatter: Matrix
-    powers: Powers
-
-
-@dataclass(frozen=True)
-class _PartOf:
-    """Visitor: what a block of rows adds to the scatter."""
+class _ScatterOf:
+    """Visitor: the scatter of a block of rows, and the classes that it is of."""
 
     features: VisitFeatures
     code: Codes
     weight: Vector
     origin: Vector
 
-    def __call__(self, block: Any, where: slice) -> _Part:
-        return _part(self.features(block), self.code[where], self.weight[where], self.origin)
+    def __call__(self, block: Any, where: slice) -> tuple[ClassScatter, Codes]:
+        features = self.features(block)
+        return _scatter_of_block(features, self.code[where], self.weight[where], self.origin)
 
 
-def _part(block: Matrix, code: Codes, weight: Vector, origin: Vector) -> _Part:
-    """Return the scatter of rows about their own class means."""
+def _scatter_of_block(
+    block: Matrix, code: Codes, weight: Vector, origin: Vector
+) -> tuple[ClassScatter, Codes]:
+    """Return the scatter of rows of positive weight, for the classes among them, and these."""
     rows = block - origin
     unit = _unit(rows)
     if unit:
@@ -353,9 +333,9 @@ def _part(block: Matrix, code: Codes, weight: Vector, origin: Vector) -> _Part:
     total = np.asarray(sums.sum(axis=1)).ravel()
     offset = (sums @ rows) / total[:, None]
     rows -= offset[place]
-    powers = Powers.of(rows, sums)
+    powers = powers_of(rows, sums)
     rows *= np.sqrt(weight)[:, None]
-    return _Part(classes, unit, total, offset, rows.T @ rows, powers)
+    return ClassScatter(origin, unit, total, offset, rows.T @ rows, powers), classes
 
 
 def per_unit(matrix: Matrix, unit: float) -> Matrix:
@@ -373,7 +353,7 @@ def per_unit(matrix: Matrix, unit: float) -> Matrix:
     return own
 
 
-def _unit(rows: NDArray[np.float64]) -> float:
+def _unit(rows: Matrix) -> float:
     """Return the power of two above the largest number, or raise if there is none."""
     largest = float(np.abs(rows).max(initial=0.0))
     if not np.isfinite(largest) or largest > 1e300:

@@ -29,10 +29,6 @@ class Eigenvectors:
     values: Vector
     vectors: Matrix
 
-    def reversed(self) -> Eigenvectors:
-        """Return them with the largest λ first."""
-        return Eigenvectors(self.values[::-1], self.vectors[:, ::-1])
-
 
 def generalized_eigenvectors(A: Matrix, B: Matrix, floor: Vector | float = 0.0) -> Eigenvectors:
     """Solve A v = λ B v in the directions in which B does not vanish.
@@ -67,27 +63,22 @@ def generalized_eigenvectors(A: Matrix, B: Matrix, floor: Vector | float = 0.0) 
         return Eigenvectors(np.zeros(0), np.zeros((len(B), 0)))
     size = np.sqrt(diagonal[alive])
     part = np.ix_(alive, alive)
-    variance, axes = linalg.eigh(_symmetric(B[part] / size / size[:, None]), check_finite=False)
+    variance, axes = linalg.eigh(B[part] / size / size[:, None], check_finite=False)
     kept = variance > _VANISHES * variance[-1]
-    if not kept.all():
+    if kept.all():
+        whitening = axes / np.sqrt(variance)
+        inner = whitening.T @ (A[part] / size / size[:, None]) @ whitening
+        values, rotation = linalg.eigh(inner, check_finite=False)
+        found = Eigenvectors(values, (whitening @ rotation) / size[:, None])
+    else:
         # Once more in the space at right angles to the directions that B does not see.
         unseen = int((~kept).sum())
         rest = np.linalg.qr(axes[:, ~kept] / size[:, None], mode="complete")[0][:, unseen:]
         found = generalized_eigenvectors(rest.T @ A[part] @ rest, rest.T @ B[part] @ rest)
-        vectors = np.zeros((len(B), len(found.values)))
-        vectors[alive] = rest @ found.vectors
-        return Eigenvectors(found.values, vectors)
-    whitening = axes / np.sqrt(variance)
-    inner = whitening.T @ (A[part] / size / size[:, None]) @ whitening
-    values, rotation = linalg.eigh(_symmetric(inner), check_finite=False)
-    vectors = np.zeros((len(B), len(values)))
-    vectors[alive] = (whitening @ rotation) / size[:, None]
-    return Eigenvectors(values, vectors)
-
-
-def _symmetric(matrix: Matrix) -> Matrix:
-    half: Matrix = 0.5 * (matrix + matrix.T)
-    return half
+        found = Eigenvectors(found.values, rest @ found.vectors)
+    vectors = np.zeros((len(B), len(found.values)))
+    vectors[alive] = found.vectors
+    return Eigenvectors(found.values, vectors)
 
 
 def check_n_components(n_components: Any, n_features: int, rank: int, remedy: str) -> int:

@@ -15,7 +15,6 @@ those of an identity, Σ_g w_g (gᵀa)⁴ = ‖a‖⁴, and nothing is lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -24,8 +23,13 @@ from scipy import sparse
 
 from widemargin.arrays import Matrix, Vector
 
-# Columns up to which the fourth powers are exact, and random directions beyond, at the least.
-_EXACT_COLUMNS, _DIRECTIONS = 8, 128
+# Columns up to which the fourth powers are exact.
+_EXACT_COLUMNS = 8
+# Random directions beyond, at the least.
+_DIRECTIONS = 128
+
+# Σ s t², Σ s t³ and Σ s t⁴ of t = gᵀ(x − m), of shape (3, n_classes, n_directions).
+Powers = NDArray[np.float64]
 
 
 @lru_cache(maxsize=8)
@@ -51,77 +55,58 @@ def directions(n_features: int) -> tuple[Matrix, Vector]:
     return g, share
 
 
-@dataclass(frozen=True)
-class Powers:
-    """Σ s t², Σ s t³ and Σ s t⁴ of t = gᵀ(x − m), for each class and direction.
+def no_powers(n_classes: int, n_features: int) -> Powers:
+    """Return the powers of no rows."""
+    return np.zeros((3, n_classes, directions(n_features)[0].shape[1]))
 
-    Attributes
-    ----------
-    second, third, fourth : ndarray of shape (n_classes, n_directions)
-        The sums.
+
+def powers_of(rows: Matrix, sums: sparse.csr_array) -> Powers:
+    """Return the powers of rows about their means; `sums @ values` adds up each class."""
+    t = rows @ directions(rows.shape[1])[0]
+    t2 = t * t
+    return np.stack([sums @ t2, sums @ (t2 * t), sums @ (t2 * t2)])
+
+
+def scaled_powers(powers: Powers, factor: float) -> Powers:
+    """Return the powers of the rows times a factor."""
+    return powers * factor ** np.arange(2.0, 5.0)[:, None, None]
+
+
+def joined_powers(
+    one: Powers, weight: Vector, other: Powers, other_weight: Vector, shift: Matrix
+) -> Powers:
+    """Return the powers of two sets of rows, about the means of both.
+
+    `shift` is how far the means of the other lie from those of the one.
     """
+    t = shift @ directions(shift.shape[1])[0]
+    n, m = weight[:, None], other_weight[:, None]
+    p, q, t2 = n / (n + m), m / (n + m), t * t
+    joined = one + other
+    joined[0] += t2 * (n * q)
+    joined[1] += t2 * t * (n * q * (p - q)) + 3.0 * t * (p * other[0] - q * one[0])
+    joined[2] += t2 * t2 * (n * q * (p * p - p * q + q * q))
+    joined[2] += 6.0 * t2 * (p * p * other[0] + q * q * one[0])
+    joined[2] += 4.0 * t * (p * other[1] - q * one[1])
+    return joined
 
-    second: Matrix
-    third: Matrix
-    fourth: Matrix
 
-    @classmethod
-    def none(cls, n_classes: int, n_features: int) -> Powers:
-        """Return the powers of no rows."""
-        shape = (n_classes, directions(n_features)[0].shape[1])
-        return cls(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+def mean_of_norms(powers: Powers, covariance: Matrix, total: float) -> float:
+    """Return the mean of ‖x − m‖⁴.
 
-    @classmethod
-    def of(cls, rows: Matrix, sums: sparse.csr_array) -> Powers:
-        """Return the powers of rows about their means; `sums @ values` adds up each class."""
-        t = rows @ directions(rows.shape[1])[0]
-        t2 = t * t
-        return cls(sums @ t2, sums @ (t2 * t), sums @ (t2 * t2))
-
-    def at(self, classes: NDArray[np.intp]) -> Powers:
-        """Return those of some classes."""
-        return Powers(self.second[classes], self.third[classes], self.fourth[classes])
-
-    def put(self, classes: NDArray[np.intp], other: Powers) -> None:
-        """Replace those of some classes."""
-        self.second[classes] = other.second
-        self.third[classes] = other.third
-        self.fourth[classes] = other.fourth
-
-    def times(self, factor: float) -> Powers:
-        """Return those of the rows times a factor."""
-        return Powers(self.second * factor**2, self.third * factor**3, self.fourth * factor**4)
-
-    def joined(self, weight: Vector, other: Powers, other_weight: Vector, shift: Matrix) -> Powers:
-        """Return the powers of two sets of rows, about the means of both.
-
-        `shift` is how far the means of the other lie from those of this one.
-        """
-        t = shift @ directions(shift.shape[1])[0]
-        n, m = weight[:, None], other_weight[:, None]
-        p, q, t2 = n / (n + m), m / (n + m), t * t
-        second = self.second + other.second + t2 * (n * q)
-        third = self.third + other.third + t2 * t * (n * q * (p - q))
-        third += 3.0 * t * (p * other.second - q * self.second)
-        fourth = self.fourth + other.fourth + t2 * t2 * (n * q * (p * p - p * q + q * q))
-        fourth += 6.0 * t2 * (p * p * other.second + q * q * self.second)
-        fourth += 4.0 * t * (p * other.third - q * self.third)
-        return Powers(second, third, fourth)
-
-    def mean_of_norms(self, covariance: Matrix, total: float) -> float:
-        """Return the mean of ‖x − m‖⁴.
-
-        Parameters
-        ----------
-        covariance : ndarray of shape (n_features, n_features)
-            Within-class covariance of the same rows.
-        total : float
-            Sum of their weights.
-        """
-        share = directions(len(covariance))[1]
-        fourth = float(share @ self.fourth.sum(axis=0)) / total
-        gaussian = 3.0 * float(share @ (self.second.sum(axis=0) / total) ** 2)
-        trace, square = float(np.trace(covariance)), float(np.sum(covariance * covariance))
-        ratio = fourth / gaussian if gaussian > 0 else 1.0
-        # No fourth moment is below the square of the second.
-        return max(trace**2, ratio * (trace**2 + 2.0 * square))
+    Parameters
+    ----------
+    powers : ndarray of shape (3, n_classes, n_directions)
+        Of the rows.
+    covariance : ndarray of shape (n_features, n_features)
+        Within-class covariance of the same rows.
+    total : float
+        Sum of their weights.
+    """
+    share = directions(len(covariance))[1]
+    second, _, fourth = powers.sum(axis=1) / total
+    gaussian = 3.0 * float(share @ second**2)
+    trace, square = float(np.trace(covariance)), float(np.sum(covariance * covariance))
+    ratio = float(share @ fourth) / gaussian if gaussian > 0 else 1.0
+    # No fourth moment is below the square of the second.
+    return max(trace**2, ratio * (trace**2 + 2.0 * square))

@@ -32,12 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.rows import Distinct
 from widemargin.scatter.class_scatter import ClassScatter, VisitFeatures
+from widemargin.scatter.neighbour_graph import by_class
 from widemargin.scatter.neighbours import FeatureRows, nearest_rows, squared_distances
 from widemargin.threads import ordered_map
 
@@ -102,30 +104,39 @@ def local_scatters(
     apart = (classes.offset - share @ classes.offset) * np.sqrt(share)[:, None]
     within, between = np.zeros((classes.n_features,) * 2), apart.T @ apart
     trace = square = 0.0
-    for part in _collected(_class_parts(distinct, features, classes, n_neighbors)):
-        within += part.X.T @ part.pulled
-        between += part.X.T @ part.pushed
+    waiting: list[Matrix] = []
+    for part in _class_parts(distinct, features, classes, n_neighbors):
         trace += part.trace
         square += part.square
+        waiting.append(part.products)
+        # A product with few rows costs as much as one with hundreds.
+        if sum(rows.shape[1] for rows in waiting) >= _COLLECTED_ROWS:
+            _add_products(waiting, within, between)
+            waiting = []
+    if waiting:
+        _add_products(waiting, within, between)
     return LocalScatters(within, between, trace**2 / square if square > 0 else 0.0)
 
 
-@dataclass(frozen=True)
-class _Part:
+def _add_products(parts: list[Matrix], within: Matrix, between: Matrix) -> None:
+    X, pulled, pushed = np.concatenate(parts, axis=1)
+    within += X.T @ pulled
+    between += X.T @ pushed
+
+
+class _Part(NamedTuple):
     """What some rows add to the scatters.
 
     Attributes
     ----------
-    X, pulled, pushed : ndarray of shape (n, n_features)
-        The rows, and their part of MX: S^w is Xᵀ times `pulled`, and the second term of S^b is Xᵀ
-        times `pushed`.
+    products : ndarray of shape (3, n, n_features)
+        The rows X, and their parts of MX: S^w is Xᵀ times the second, and the second term of S^b is
+        Xᵀ times the third.
     trace, square : float
         Their part of tr M and tr M².
     """
 
-    X: Matrix
-    pulled: Matrix
-    pushed: Matrix
+    products: Matrix
     trace: float
     square: float
 
@@ -134,17 +145,16 @@ def _class_parts(
     distinct: Distinct, features: VisitFeatures, classes: ClassScatter, n_neighbors: int
 ) -> Iterator[_Part]:
     """Yield the parts of all classes, block by block."""
-    order = np.argsort(distinct.code, kind="stable")
-    ends = np.cumsum(np.bincount(distinct.code, minlength=len(classes.weight)))
     unit = classes.unit if classes.unit > 0 else 1.0
-    for c, (index, mean) in enumerate(zip(np.split(order, ends[:-1]), classes.mean, strict=True)):
+    groups = by_class(distinct.code, len(classes.weight))
+    for index, mean, class_weight in zip(groups, classes.mean, classes.weight, strict=True):
         # One row has no pairs.
         if len(index) < 2:
             continue
         points = FeatureRows(distinct.rows, index, features, mean, unit)
         reach = np.sqrt(nearest_rows(points, n_neighbors).squares[:, -1])
         share = distinct.weight[index] / classes.total
-        visit = _LocalPart(points, share, reach, classes.weight[c] / classes.total)
+        visit = _LocalPart(points, share, reach, class_weight / classes.total)
         yield from ordered_map(visit, points.slices, points.threads)
 
 
@@ -181,14 +191,15 @@ class _LocalPart:
             square += np.einsum("ij,ij->i", affinity, affinity)
             pull -= affinity @ Z
         pull += degree[:, None] * X
-        own = self.weight[where]
-        factor = own / self.share
+        weight = self.weight[where]
+        factor = weight / self.share
         pull *= factor[:, None]
-        pushed = (1.0 - self.share) * (own[:, None] * X - pull)
+        pushed = (1.0 - self.share) * (weight[:, None] * X - pull)
         # The affinity of a row to itself is 1, and drops out of L.
-        diagonal = factor * (degree - own)
-        rest = factor**2 * np.maximum(square - own**2, 0.0)
-        return _Part(X, pull, pushed, float(diagonal.sum()), float((diagonal**2 + rest).sum()))
+        diagonal = factor * (degree - weight)
+        rest = factor**2 * np.maximum(square - weight**2, 0.0)
+        products = np.stack([X, pull, pushed])
+        return _Part(products, float(diagonal.sum()), float((diagonal**2 + rest).sum()))
 
     @staticmethod
     def _affinities(X: Matrix, Z: Matrix, reach: Vector, other_reach: Vector) -> Matrix:
@@ -204,27 +215,3 @@ class _LocalPart:
             squares /= product
         np.negative(squares, out=squares)
         return np.exp(squares, out=squares)
-
-
-def _collected(parts: Iterator[_Part]) -> Iterator[_Part]:
-    """Yield parts of many rows: a product with few rows costs as much as one with hundreds."""
-    waiting: list[_Part] = []
-    for part in parts:
-        waiting.append(part)
-        if sum(len(some.X) for some in waiting) >= _COLLECTED_ROWS:
-            yield _stacked(waiting)
-            waiting = []
-    if waiting:
-        yield _stacked(waiting)
-
-
-def _stacked(parts: list[_Part]) -> _Part:
-    if len(parts) == 1:
-        return parts[0]
-    return _Part(
-        np.concatenate([part.X for part in parts]),
-        np.concatenate([part.pulled for part in parts]),
-        np.concatenate([part.pushed for part in parts]),
-        sum(part.trace for part in parts),
-        sum(part.square for part in parts),
-    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.rows import Distinct
 from widemargin.scatter.class_scatter import VisitFeatures
 from widemargin.scatter.neighbours import FeatureRows, nearest_rows
@@ -59,7 +57,7 @@ def joined_neighbours(
     """
     n = len(distinct.index)
     firsts, seconds, squares = [], [], []
-    for index in _by_class(distinct.code):
+    for index in by_class(distinct.code):
         points = FeatureRows(distinct.rows, index, features, origin, unit)
         near = nearest_rows(points, n_neighbors)
         row = np.repeat(index, near.index.shape[1])
@@ -72,11 +70,11 @@ def joined_neighbours(
     return Edges(first[once], second[once], np.concatenate(squares)[once])
 
 
-def _by_class(code: NDArray[np.intp]) -> Iterator[IndexArray]:
-    """Yield the rows of each class."""
+def by_class(code: Codes, n_classes: int = 0) -> list[IndexArray]:
+    """Return the rows of each class, of `n_classes` at the least."""
     order = np.argsort(code, kind="stable")
-    ends = np.cumsum(np.bincount(code))
-    yield from np.split(order, ends[:-1])
+    ends = np.cumsum(np.bincount(code, minlength=n_classes))
+    return np.split(order, ends[:-1])
 
 
 @dataclass(frozen=True)

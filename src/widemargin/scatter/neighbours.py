@@ -15,7 +15,6 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import KDTree
 
 from widemargin.arrays import IndexArray, Matrix, Vector
@@ -31,8 +30,6 @@ _SQUARES = 4
 # ‖x − z‖² from a product has an error of some 1e-16 (‖x‖² + ‖z‖²). Where it is smaller than this
 # share of ‖x‖², it is summed from the differences.
 _NEAR = 1e-7
-# Pairs a row, up to which they are measured one by one.
-_FEW = 32
 
 
 class FeatureRows:
@@ -127,13 +124,9 @@ def squared_distances(X: Matrix, Z: Matrix) -> Matrix:
     row = rows[among]
     for first in range(0, len(row), _MOST_ROWS):
         near, other = row[first : first + _MOST_ROWS], column[first : first + _MOST_ROWS]
-        squares[near, other] = _squared_lengths(X[near] - Z[other])
+        apart = X[near] - Z[other]
+        squares[near, other] = np.einsum("ij,ij->i", apart, apart)
     return np.maximum(squares, 0.0, out=squares)
-
-
-def _squared_lengths(differences: Matrix) -> Vector:
-    lengths: Vector = np.einsum("...j,...j->...", differences, differences)
-    return lengths
 
 
 @dataclass(frozen=True)
@@ -175,20 +168,8 @@ def nearest_rows(points: FeatureRows, k: int) -> Neighbours:
         search = _InTree(points, k, KDTree(points.at(slice(None))))
     else:
         search = _InBlocks(points, k)
-    index = np.concatenate(list(ordered_map(search, points.slices, points.threads)))
-    return Neighbours(index, _squared_lengths_to(points, index))
-
-
-def _squared_lengths_to(points: FeatureRows, index: IndexArray) -> Matrix:
-    """Return ‖x_i − x_j‖² for the j at row i of `index`, from the differences."""
-    n, k = index.shape
-    squares = np.empty((n, k))
-    step = max(1, _MOST_ROWS // k)
-    for first in range(0, n, step):
-        where = slice(first, min(n, first + step))
-        others = points.at(index[where].ravel()).reshape(-1, k, points.width)
-        squares[where] = _squared_lengths(others - points.at(where)[:, None])
-    return squares
+    index, squares = zip(*ordered_map(search, points.slices, points.threads), strict=True)
+    return Neighbours(np.concatenate(index), np.concatenate(squares))
 
 
 @dataclass(frozen=True)
@@ -197,123 +178,48 @@ class _InTree:
 
     points: FeatureRows
     k: int
-    tree: Any
+    tree: KDTree
 
-    def __call__(self, where: slice) -> IndexArray:
-        X = self.points.at(where)
-        found: IndexArray = np.asarray(
-            self.tree.query(X, self.k + 1, return_distance=False), dtype=np.intp
-        )
-        other = found != np.arange(where.start, where.stop)[:, None]
+    def __call__(self, where: slice) -> tuple[IndexArray, Matrix]:
+        distance, index = self.tree.query(self.points.at(where), self.k + 1)
+        other = index != np.arange(where.start, where.stop)[:, None]
         # Rows in one place may leave a row itself out; then the last one found is too many.
         other[other.all(axis=1), -1] = False
-        index: IndexArray = found[other].reshape(-1, self.k)
-        return index
+        shape = (-1, self.k)
+        return index[other].reshape(shape), distance[other].reshape(shape) ** 2
 
 
 @dataclass(frozen=True)
 class _InBlocks:
     """Finds the neighbours of a slice of the rows by products with all blocks.
 
-    The products are in float32, for half the time, and give lower bounds of the distances. Pairs
-    whose bound is not beyond the k-th distance so far are few, and are measured in float64.
+    Pairs that are not beyond the k-th distance of their row so far are few, once there is one.
     """
 
     points: FeatureRows
     k: int
 
-    def __call__(self, where: slice) -> IndexArray:
-        points, k = self.points, self.k
-        X = points.at(where)
+    def __call__(self, where: slice) -> tuple[IndexArray, Matrix]:
+        X, k = self.points.at(where), self.k
         m = len(X)
-        below = _LowerBounds(X)
         row = column = np.empty(0, dtype=np.intp)
         square = np.empty(0)
         # The k-th distance so far: whatever lies beyond is out.
         reach = np.full(m, np.inf)
-        for other in points.slices:
-            Z = points.at(other)
-            own = np.arange(m) if other == where else None
-            new_row, new_column, new_square = _within_reach(X, Z, below(Z), reach, k, own)
-            row = np.concatenate([row, new_row])
-            column = np.concatenate([column, new_column + other.start])
-            square = np.concatenate([square, new_square])
+        for other in self.points.slices:
+            squares = squared_distances(X, self.points.at(other))
+            if other == where:
+                np.fill_diagonal(squares, np.inf)
+            if np.isinf(reach).any() and squares.shape[1] > k:
+                reach = np.minimum(reach, np.partition(squares, k - 1, axis=1)[:, k - 1])
+            near, place = np.nonzero((squares <= reach[:, None]) & (squares < np.inf))
+            row, column = np.append(row, near), np.append(column, place + other.start)
+            square = np.append(square, squares[near, place])
             order = np.lexsort((column, square, row))
-            place = np.arange(len(row)) - np.searchsorted(row[order], row[order])
-            kept = order[place < k]
+            number = np.arange(len(row)) - np.searchsorted(row[order], row[order])
+            kept = order[number < k]
             row, column, square = row[kept], column[kept], square[kept]
             found = np.bincount(row, minlength=m)
             full = found == k
             reach[full] = square[np.cumsum(found)[full] - 1]
-        return column.reshape(m, k)
-
-
-class _LowerBounds:
-    """Lower bounds of ‖x − z‖² from products in float32.
-
-    With u = 2⁻²⁴ the error of ‖x‖² + ‖z‖² − 2xᵀz is at most (d + 8)u(‖x‖² + ‖z‖²): d + 2 for the
-    product, a few for the sums; and where numbers are too small for float32, some 1e-38.
-    """
-
-    def __init__(self, X: Matrix) -> None:
-        self._error = (X.shape[1] + 8) * 2.0**-24
-        self._X = np.asarray(-2.0 * X, dtype=np.float32)
-        self._norms = self._reduced_norms(X)
-
-    def __call__(self, Z: Matrix) -> NDArray[np.float32]:
-        bounds: NDArray[np.float32] = self._X @ np.asarray(Z, dtype=np.float32).T
-        bounds += self._norms[:, None]
-        bounds += self._reduced_norms(Z)
-        return bounds
-
-    def _reduced_norms(self, rows: Matrix) -> NDArray[np.float32]:
-        norms = (1.0 - self._error) * _squared_lengths(rows) - 1e-36
-        return np.asarray(norms, dtype=np.float32)
-
-
-def _within_reach(
-    X: Matrix,
-    Z: Matrix,
-    bounds: NDArray[np.float32],
-    reach: Vector,
-    k: int,
-    own: IndexArray | None,
-) -> tuple[IndexArray, IndexArray, Vector]:
-    """Return the pairs of rows of X and Z that may be among the k nearest, with their squares.
-
-    `own` are the places of the rows of X in Z, if they are there.
-    """
-    if own is not None:
-        bounds[own, own] = np.inf
-    if np.isinf(reach).any() and bounds.shape[1] > k:
-        # Any k others bound the distance of the k-th.
-        some = np.argpartition(bounds, k - 1, axis=1)[:, :k]
-        squares = np.stack([_squared_lengths(X - Z[some[:, j]]) for j in range(k)], axis=1)
-        if own is not None:
-            squares[some == own[:, None]] = np.inf
-        reach = np.minimum(reach, squares.max(axis=1))
-    row, column = _not_beyond(bounds, reach)
-    if len(row) > _FEW * len(X):
-        # Rows in narrow clusters far apart, which float32 cannot tell from each other.
-        every = squared_distances(X, Z)
-        if own is not None:
-            every[own, own] = np.inf
-        # Reach was measured in another way, which may differ in the last digits.
-        row, column = _not_beyond(every, 1.000001 * reach)
-        return row, column, every[row, column]
-    square = np.empty(len(row))
-    for first in range(0, len(row), _MOST_ROWS):
-        pairs = slice(first, first + _MOST_ROWS)
-        square[pairs] = _squared_lengths(X[row[pairs]] - Z[column[pairs]])
-    inside = square <= reach[row]
-    return row[inside], column[inside], square[inside]
-
-
-def _not_beyond(values: NDArray[Any], limit: Vector) -> tuple[IndexArray, IndexArray]:
-    """Return where finite values are not above the limit of their row."""
-    # In the type of the values, rounded up: to convert them all takes as long as the product.
-    within = values <= np.nextafter(limit.astype(values.dtype), np.inf)[:, None]
-    if np.isinf(limit).any():
-        within &= values < np.inf
-    row, column = np.divmod(np.flatnonzero(within), values.shape[1])
-    return row, column
+        return column.reshape(m, k), square.reshape(m, k)

@@ -91,38 +91,33 @@ class Reservoir:
 
     def take(self, new: Sample, capacity: int) -> Sample:
         """Take rows in, copies merged, and return those that do not fit any more."""
-        n = len(self)
-        key = np.concatenate([self.key, new.key])
+        size = len(self.storage)
+        key = np.append(self.key, new.key)
         key, first, number = np.unique(key, return_index=True, return_inverse=True)
-        both = np.concatenate([self.weight, new.weight])
-        weight = np.bincount(number, both, len(key)).astype(np.float64)
-        code = np.concatenate([self.code, new.code])[first]
-        old = first < n
-        stays = np.arange(len(key)) < capacity
-        out = np.empty((int((~stays).sum()), self.storage.shape[1]))
-        out[old[~stays]] = self.storage[self.place[first[old & ~stays]]]
-        out[~old[~stays]] = new.rows[first[~old & ~stays] - n]
-        pushed_out = Sample(key[~stays], out, code[~stays], weight[~stays])
-        place = np.empty(int(stays.sum()), np.intp)
-        place[old[stays]] = self.place[first[old & stays]]
-        comes = first[~old & stays] - n
-        place[~old[stays]] = free = self._free(place[old[stays]], len(comes), capacity)
-        self.storage[free] = new.rows[comes]
-        self.key, self.code, self.weight, self.place = key[stays], code[stays], weight[stays], place
+        weight = np.bincount(number, np.append(self.weight, new.weight)).astype(np.float64)
+        code = np.append(self.code, new.code)[first]
+        # Where rows are: at a place of the storage, or behind all of them in the block.
+        place = np.append(self.place, size + np.arange(len(new)))[first]
+        out = place[capacity:]
+        rows = np.empty((len(out), self.storage.shape[1]))
+        rows[out < size] = self.storage[out[out < size]]
+        rows[out >= size] = new.rows[out[out >= size] - size]
+        pushed_out = Sample(key[capacity:], rows, code[capacity:], weight[capacity:])
+        self.key, self.code, self.weight = key[:capacity], code[:capacity], weight[:capacity]
+        self.place = place[:capacity]
+        coming = np.flatnonzero(self.place >= size)
+        block_rows = self.place[coming] - size
+        self.place[coming] = free = self._free(np.delete(self.place, coming), len(coming), capacity)
+        self.storage[free] = new.rows[block_rows]
         return pushed_out
 
     def _free(self, used: Codes, count: int, capacity: int) -> Codes:
         """Return places of the storage for so many rows, which grows where it must."""
-        size = len(self.storage)
-        if len(used) + count > size:
-            grown = np.zeros(
-                (min(capacity, max(2 * size, len(used) + count)), self.storage.shape[1])
-            )
-            grown[:size] = self.storage
-            self.storage = grown
-        free = np.ones(len(self.storage), dtype=bool)
-        free[used] = False
-        return np.flatnonzero(free)[:count]
+        size, needed = len(self.storage), len(used) + count
+        if needed > size:
+            grown = min(capacity, max(2 * size, needed))
+            self.storage = np.pad(self.storage, ((0, grown - size), (0, 0)))
+        return np.setdiff1d(np.arange(len(self.storage)), used)[:count]
 
 
 @dataclass(frozen=True)
@@ -170,7 +165,7 @@ class Stream:
             first = len(prefix)
             return {name[first:]: value for name, value in state.items() if name[:first] == prefix}
 
-        rest, sample = ClassScatter.of_state(part("rest_")), Reservoir(**part("sample_"))
+        rest, sample = ClassScatter(**part("rest_")), Reservoir(**part("sample_"))
         return cls(rest, sample, int(state["capacity"]))
 
     def add(self, data: LabelledRows, features: VisitFeatures) -> None:
@@ -194,21 +189,16 @@ class Stream:
                 joins &= key <= distinct[min(self.capacity, len(distinct)) - 1]
             chosen, rest = np.flatnonzero(joins), np.flatnonzero(~joins)
             if len(chosen):
-                rows = _features(data, chosen, features)
+                rows = data.rows.gather(VisitBlock(features), chosen, width=features.width)
                 new = Sample(key[chosen], rows, data.code[chosen], data.weight[chosen])
                 out = self.sample.take(new, self.capacity)
                 self.rest.add(out.rows, out.code, out.weight)
-        if len(rest):
-            rows_of_rest = data.rows if len(rest) == len(data.code) else data.rows.subset(rest)
-            n_classes = len(self.rest.weight)
-            self.rest.merge(
-                scatter_of(rows_of_rest, data.code[rest], data.weight[rest], n_classes, features)
-            )
+        code, weight, n_classes = data.code[rest], data.weight[rest], len(self.rest.weight)
+        self.rest.merge(scatter_of(data.rows.subset(rest), code, weight, n_classes, features))
 
     def scatter(self, without: NDArray[np.bool_] | None = None) -> ClassScatter:
         """Return the scatter of all rows, or of all but some of the sample."""
-        n_classes, width = self.rest.offset.shape
-        total = ClassScatter.empty(n_classes, width)
+        total = ClassScatter.empty(*self.rest.offset.shape)
         total.merge(self.rest)
         there = np.arange(len(self.sample))
         if without is not None:
@@ -222,10 +212,9 @@ class Stream:
     def folds(self, n_folds: int) -> Iterator[Fold]:
         """Yield the parts of the sample, the rows of each class dealt out in turn."""
         order = np.argsort(self.sample.code, kind="stable")
-        counts = np.bincount(self.sample.code, minlength=1)
-        first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        code = self.sample.code[order]
         number = np.empty(len(order), dtype=np.intp)
-        number[order] = np.arange(len(order)) - np.repeat(first, counts)
+        number[order] = np.arange(len(order)) - np.searchsorted(code, code)
         # Classes of few rows would all have theirs in the first folds.
         number += self.sample.code
         for k in range(n_folds):
@@ -234,19 +223,12 @@ class Stream:
                 yield Fold(self.scatter(held_out), self.sample.at(held_out))
 
 
-def _features(data: LabelledRows, index: Codes, features: VisitFeatures) -> Matrix:
-    """Return the features of some rows."""
-    out = np.empty((len(index), features.width))
-    for where, part in data.rows.scan(_Visit(features), index, width=features.width):
-        out[where] = part
-    return out
-
-
 @dataclass(frozen=True)
-class _Visit:
-    """Visitor: the features of a block, and where they belong."""
+class VisitBlock:
+    """Visitor: the features of a block."""
 
     features: VisitFeatures
 
-    def __call__(self, block: object, where: slice) -> tuple[slice, Matrix]:
-        return where, self.features(block)
+    def __call__(self, block: object, where: slice) -> Matrix:
+        """Return the features of the rows of a block."""
+        return self.features(block)

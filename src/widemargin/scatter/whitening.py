@@ -19,9 +19,11 @@ SAME_MEAN = (
     "X has the same mean in every class of y, so that no direction separates the means; use "
     "features in which they differ, or a kernel."
 )
-# Share of the largest eigenvalue, and of the squared distance of the class means, from which a
-# variance is there. What rounding leaves of none is far below both.
-_VANISHES, _ROUNDING = 1e-10, 1e-24
+# Share of the largest eigenvalue from which a variance is there; what rounding leaves of none is
+# far below.
+_VANISHES = 1e-10
+# The same as a share of the squared distance of the class means.
+_ROUNDING = 1e-24
 # Share of the largest eigenvalue of a between-class matrix from which a direction tells classes
 # apart.
 _SEPARATES = 1e-12
