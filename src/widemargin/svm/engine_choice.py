@@ -6,7 +6,8 @@ tenth of the cells of a size, and so says too much good of them where classes ar
 whole space. So the cells of the sample are made smaller than those of all rows will be: where even
 they are as good as the span, cells gain from further rows what a span of a given size does not.
 The span of the sample is small too, for the sake of time: what more vectors would give it is less
-than what more rows give to cells.
+than what more rows give to cells. Where both are equally good, cells that do not gain from more
+rows are not worth their many vectors.
 
 Where time is limited, a choice has a part of it. If that does not last, it is the span, which has a
 machine of all rows at any time.
@@ -30,8 +31,13 @@ from widemargin.span import fit_span
 _PARTS = 3
 # The gap to which the machines of a trial are fitted.
 _TRIAL_TOL = 1e-2
-# How many times the errors of the span those of cells may be.
+# How many times the errors of the span those of cells may be,
 _ERRORS = 1.02
+# and below which they are clearly better: a span has far fewer vectors.
+_CLEARLY = 0.95
+# Between the two, cells are taken if twice the rows leave them no more than this many of their
+# errors: they will gain from all rows what a span will not.
+_GAINING = 0.95
 # The accuracy that a larger size must gain over a smaller one.
 _SIZE_GAIN = 0.005
 # Part of the time, where it is limited, for the choice.
@@ -188,6 +194,11 @@ class Trial:
         )
         return trial if len(np.unique(trial.learn.code)) > 1 and size > learn else None
 
+    def halved(self) -> Trial:
+        """Return the trial with half of the rows to learn from."""
+        index = np.arange(self.learn.n // 2)
+        return replace(self, learn=self.learn.subset(index), in_span=self.in_span.subset(index))
+
     @property
     def deadline(self) -> Deadline:
         """When it must have been decided."""
@@ -253,8 +264,14 @@ def cells_or_span(problem: Problem, options: ChoiceOptions) -> Decision:
     reason = (
         f"on held-out rows of a sample {100 * span:.1f} % in a span, {100 * cells:.1f} % in cells"
     )
-    engine = "cells" if 1.0 - cells <= _ERRORS * (1.0 - span) else "span"
-    return Decision(engine, sizes.cells[0], reason)
+    better = 1.0 - cells <= _ERRORS * (1.0 - span)
+    if better and 1.0 - cells > _CLEARLY * (1.0 - span):
+        half = trial.halved().of_cells(sizes.cell)
+        if half is None:
+            return Decision("span", sizes.cells[0], reason)
+        better = 1.0 - cells <= _GAINING * (1.0 - half)
+        reason += f" ({100 * half:.1f} % with half of the rows)"
+    return Decision("cells" if better else "span", sizes.cells[0], reason)
 
 
 def size_of_cells(problem: Problem, options: ChoiceOptions) -> Decision:
