@@ -28,6 +28,7 @@ demo: $(STAMP)  ## run the demonstration
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP)  ## run the tests and the examples in docstrings
+	$(BIN)/python -m tests.compiled
 	$(BIN)/python -m pytest -n auto --maxprocesses 8
 
 lint: $(STAMP)  ## check style and format
