@@ -42,7 +42,7 @@ from widemargin.problem import Problem
 # Share of ‖Φβ‖² that must be left without the earlier directions for it to be a direction.
 _NOTHING_LEFT = 1e-12
 # What rounding may make of a squared norm, over the sizes of coefficients and values.
-_ROUNDING = 256 * float(np.finfo(np.float64).eps)
+_ROUNDING = 32 * float(np.finfo(np.float64).eps)
 
 
 class CoreSetFinder:
@@ -133,14 +133,16 @@ class CoreSetFinder:
             coef = np.zeros(n)
             coef[index] = beta[:, i]
             alone = function = OnRows(coef, sums[:, i])
+            length = float(np.abs(coef).sum())
             if gamma is not None and against[i]:
                 basis, values = stacked(against[i], n)
                 used = gamma[i, : len(against[i])]
                 function = OnRows(coef + basis @ used, sums[:, i] + values @ used)
+                length += float((np.abs(basis) @ np.abs(used)).sum())
             function = shortened(function, self.problem, self._applied)
             # Once more for the last digits.
             function = function.minus(against[i]).minus(against[i])
-            lost = _ROUNDING * np.abs(coef).sum() * np.abs(alone.values).max(initial=0.0)
+            lost = _ROUNDING * length * float(np.abs(alone.values).max(initial=0.0))
             if function.norm2 <= max(_NOTHING_LEFT * alone.norm2, lost):
                 # The earlier directions are all that there is: the rest is rounding.
                 function = OnRows(0.0 * coef, 0.0 * coef)
