@@ -228,6 +228,9 @@ class ExactPairs:
             alpha = found.alpha
             if found.gap <= tol or deadline.passed:
                 break
+        if not np.isfinite(found.primal):
+            # Time was over before anything was proved.
+            found = GapOf(np.zeros(len(index)), float((0.5 / ridge).sum()), 0.0, 1.0)
         used = np.flatnonzero(found.alpha)
         return PairMachine(
             index[used],
