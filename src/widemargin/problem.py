@@ -168,9 +168,16 @@ class Problem:
         return np.flatnonzero(self.table[self.code, problem])
 
     def alone(self, problem: int) -> Problem:
-        """Return one problem, on the rows that take part in it."""
+        """Return one problem, on the rows and of the classes that take part in it."""
         found = self.columns([problem]).subset(self.members(problem))
-        return replace(found, fold=np.zeros(found.n, dtype=np.int32), counts=np.ones((1, 1)))
+        classes = np.flatnonzero(self.table[:, problem])
+        return replace(
+            found,
+            code=np.searchsorted(classes, found.code).astype(np.intp),
+            table=found.table[classes],
+            fold=np.zeros(found.n, dtype=np.int32),
+            counts=np.ones((1, 1)),
+        )
 
     def with_C(self, C: float) -> Problem:
         """Return the problems with another C."""

@@ -34,11 +34,9 @@ def stratified(n_splits=3):
 
 def search_of(Cs=CS, gammas=GAMMAS, **parameters):
     """A search in the span of all rows: its machines are then the exact ones."""
-    return MarginClassifierCV(
-        Cs,
-        gammas,
-        **{"cv": stratified(), "max_vectors": 1000, "random_state": 0, "n_jobs": 1} | parameters,
-    )
+    defaults = {"engine": "span", "max_vectors": 1000, "random_state": 0, "n_jobs": 1}
+    defaults["cv"] = stratified()
+    return MarginClassifierCV(Cs, gammas, **defaults | parameters)
 
 
 def exact(**parameters):

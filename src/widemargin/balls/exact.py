@@ -68,12 +68,11 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
     if budget:
         return _on_core_set(problem, options)
     eta = largest_norm2(problem)
-    coarse, fine = (Precision.in_type(kind, problem, eta) for kind in (np.float32, np.float64))
+    precisions = Precision.in_turn(problem, eta, options.tol)
     room = _MATRIX_SHARE * options.memory
-    if matrix_bytes(problem.n, fine) <= room:
+    if matrix_bytes(problem.n, precisions[-1]) <= room:
         # What float32 hides depends on the solution; from there it is not far.
-        quick = problem.kernel.constant_diagonal is not None and options.tol > 0
-        return _on_matrix(problem, [coarse, fine] if quick else [fine], options)
+        return _on_matrix(problem, precisions, options)
     precision = Precision.of(problem, eta, options.tol)
     if matrix_bytes(problem.n, precision) <= room:
         return _on_matrix(problem, [precision], options)

@@ -254,6 +254,9 @@ class ExactPairs:
             alpha = found.alpha
             if found.gap <= tol or deadline.passed:
                 break
+        if not np.isfinite(found.primal):
+            # Time was over before anything was proved.
+            found = GapOf(np.zeros(len(index)), float((0.5 / ridge).sum()), 0.0, 1.0)
         return self._machine(index, sign, found, n_kernel)
 
     def _places(self, number: int) -> IndexArray:

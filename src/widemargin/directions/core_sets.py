@@ -42,7 +42,7 @@ from widemargin.problem import Problem
 # Share of ‖Φβ‖² that must be left without the earlier directions for it to be a direction.
 _NOTHING_LEFT = 1e-12
 # What rounding may make of a squared norm, over the sizes of coefficients and values.
-_ROUNDING = 256 * float(np.finfo(np.float64).eps)
+_ROUNDING = 32 * float(np.finfo(np.float64).eps)
 
 
 @dataclass
@@ -109,9 +109,10 @@ class CoreSetFinder:
             coef[index] = beta[:, i]
             alone = OnRows(coef, sums[:, i])
             function = shortened(alone.minus(against[i]), self.problem, self._applied)
+            length = float(np.abs(coef).sum() + np.abs(function.coef - coef).sum())
             # Once more for the last digits.
             function = function.minus(against[i]).minus(against[i])
-            lost = _ROUNDING * np.abs(coef).sum() * np.abs(alone.values).max(initial=0.0)
+            lost = _ROUNDING * length * float(np.abs(alone.values).max(initial=0.0))
             if function.norm2 <= max(_NOTHING_LEFT * alone.norm2, lost):
                 # The earlier directions are all that there is: the rest is rounding.
                 function = function * 0.0
