@@ -346,6 +346,9 @@ def test_a_set_that_would_be_most_rows_is_given_up():
 
 def test_pairs_with_few_support_vectors_are_those_of_whole_matrices(monkeypatch):
     X, y = make_blobs(2400, centers=[[0, 0], [8, 0], [0, 8]], random_state=1)
+    whole_matrix = _pairs(tol=1e-7, gamma=0.02).fit(X, y)
+    # As if the kernel values of all rows did not fit into memory.
+    monkeypatch.setattr(exact_pairs, "_WHOLE_SHARE", 0.0)
     grown = _pairs(tol=1e-7, gamma=0.02).fit(X, y)
     monkeypatch.setattr(growing_set, "_FEW", 10**9)
     whole = _pairs(tol=1e-7, gamma=0.02).fit(X, y)
@@ -353,3 +356,5 @@ def test_pairs_with_few_support_vectors_are_those_of_whole_matrices(monkeypatch)
     assert grown.certificate_.gap <= 1e-7
     assert_allclose(grown.certificate_.primal, whole.certificate_.primal, rtol=2e-7)
     assert_allclose(grown.decision_function(X), whole.decision_function(X), atol=1e-3)
+    assert_allclose(whole_matrix.certificate_.primal, whole.certificate_.primal, rtol=2e-7)
+    assert_allclose(whole_matrix.decision_function(X), whole.decision_function(X), atol=1e-3)

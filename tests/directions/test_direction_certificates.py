@@ -46,7 +46,8 @@ def test_core_sets_come_to_the_exact_solution_as_epsilon_falls(kernel, constrain
         for epsilon in (1e-2, 1e-5, 1e-8)
     ]
     assert error[0] > 10 * error[1]
-    assert error[2] <= min(error[1], 1e-5)
+    # The second may be as good as rounding allows.
+    assert error[2] <= min(max(error[1], 1e-10), 1e-5)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.01, 0.001])
