@@ -259,6 +259,12 @@ def _newton(
             alpha[:] = base
             residual[:] = base_residual
             return SOLVED
+        if stalled > 3 and not double:
+            # Steps by factors in float32 lead nowhere.
+            double = True
+            stalled = 0
+            factored[:] = False
+            single_factor = np.empty((0, 0), dtype=np.float32)
         if stalled > 3 or not active.any() or not value >= 0.0:
             # No progress, or none that rounding leaves visible.
             return STUCK

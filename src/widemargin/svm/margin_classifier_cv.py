@@ -324,7 +324,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             cut = cut or found.cut
             if found.cut is not None and found.cut.kind.by_user:
                 break
-        self._keep_results(Cs, gammas, scores, seconds, finished)
+        interrupted = cut is not None and cut.kind.by_user
+        self._keep_results(Cs, gammas, scores, seconds, finished, interrupted)
         if cut is not None:
             self._warn(cut, int(finished.sum()) * len(Cs), len(Cs) * len(gammas))
         best = self._machine(**self.best_params_)
@@ -404,6 +405,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         scores: NDArray[np.float64],
         seconds: NDArray[np.float64],
         finished: NDArray[np.bool_],
+        interrupted: bool,
     ) -> None:
         params = [{"C": C, "gamma": gamma} for C in Cs for gamma in gammas]
         flat = scores.swapaxes(0, 1).reshape(len(params), -1)
@@ -423,9 +425,16 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         # Machines that are not finished are judged only where there are no others.
         judged = np.where(np.tile(finished, len(Cs)) | ~finished.any(), ranked, -np.inf)
         if not np.isfinite(judged).any():
+            # By the folds that there was time for.
+            known = np.isfinite(flat)
+            total = np.where(known, flat, 0.0).sum(axis=1)
+            judged = np.full(len(flat), -np.inf)
+            np.divide(total, known.sum(axis=1), out=judged, where=known.any(axis=1))
+        if interrupted and not np.isfinite(judged).any():
             raise KeyboardInterrupt("the search was interrupted before it had any score")
         self.best_index_ = int(judged.argmax())
-        self.best_score_ = float(mean[self.best_index_])
+        best = judged[self.best_index_]
+        self.best_score_ = float(best if np.isfinite(best) else np.nan)
         self.best_params_ = params[self.best_index_]
         self.n_splits_ = flat.shape[1]
 
