@@ -213,7 +213,8 @@ def test_a_trial_of_engines_counts_the_votes_of_pairs(monkeypatch, k):
     monkeypatch.setattr(Trial, "accuracy", noting)
     found = sized(**MANY)(gamma=0.2, random_state=0, n_jobs=1).fit(X, y)
     assert found.engine_ in ("cells", "span")
-    assert [partial for partial, _ in seen] == [True, False]
+    # Cells, the span, and cells on half of the rows where both are equally good.
+    assert [partial for partial, _ in seen][:2] == [True, False]
     score = found.score(X, y)
     assert all(abs(each - score) < 0.1 for _, each in seen)
 
