@@ -240,8 +240,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             found = sorted(result.state.directions, key=lambda d: (d.problem, d.order))
             if not found:
                 raise ValueError(why_nothing(result.state))
+            self.directions_ = direction_table(found, self._problem_names())
             self._keep_features(problem, basis, found)
-        self.directions_ = direction_table(found, self._problem_names())
         self._keep_certificate(result)
         return self
 
@@ -286,10 +286,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         _check_feature_names_in(self, input_features, generate_names=False)
         problems, orders = self.directions_["problem"], self.directions_["order"]
         prefix = "code" if self.codes is not None else ""
-        names = [
-            f"maxmarginda_{prefix}{p}_{order}" for p, order in zip(problems, orders, strict=True)
-        ]
-        return np.array(names, dtype=object)
+        pairs = zip(problems, orders, strict=True)
+        return np.array([f"maxmarginda_{prefix}{p}_{q}" for p, q in pairs], dtype=object)
 
     # The steps of `fit`.
 
@@ -346,8 +344,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
     ) -> None:
         """Set what `transform` needs."""
         self._drop("components_", "vectors_", "coef_", "support_")
-        norm = np.array([direction.norm for direction in found])
-        factor = norm if self.scale == "margin" else np.ones(len(found))
+        margin = self.directions_["margin"]
+        factor = 1.0 / margin if self.scale == "margin" else np.ones(len(found))
         self.intercept_ = factor * np.array([direction.intercept for direction in found])
         if self._linear() and self.solver_ != "core":
             units = np.array([direction.function for direction in found])

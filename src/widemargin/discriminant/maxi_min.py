@@ -14,6 +14,7 @@ from widemargin.base import parameters as check
 from widemargin.base.estimator import reporting, warn_user
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator, check_apart
+from widemargin.discriminant import direction_parameters
 from widemargin.loop import Resources
 from widemargin.pairs.class_pairs import ClassPairs
 from widemargin.pairs.maxi_min_engine import fit_maxi_min
@@ -40,27 +41,6 @@ _UNKNOWN_CLASS = (
 )
 # What is known before the directions are.
 _KNOWN_BEFORE = ("classes_", "feature_names_in_", "n_features_in_", "span_map_")
-
-
-def _number_of_directions(name: str, value: Any) -> None:
-    if isinstance(value, float):
-        if not 0.0 < value <= 1.0:
-            raise ValueError(
-                f"{name}={value!r} must be a whole number, 'auto', or a share between 0 and 1 of "
-                "the smallest distance between classes."
-            )
-    else:
-        check.word_or(("auto",), check.count_or_none)(name, value)
-
-
-def _sharpness(name: str, value: Any) -> None:
-    if not check.number(name, value) >= 0:
-        raise ValueError(f"{name}={value!r} must not be negative; 0 is LDA.")
-
-
-def _weight_of_errors(name: str, value: Any) -> None:
-    if not check.number(name, value) > 0:
-        raise ValueError(f"{name}={value!r} must be positive; infinite {name} allows no errors.")
 
 
 @parameters
@@ -204,12 +184,16 @@ class MaxiMinDA(ProjectionEstimator):
     True
     """
 
-    n_components: int | float | str | None = positional(None, _number_of_directions)
-    sharpness: float | str = keyword("auto", check.word_or(("auto",), _sharpness))
+    n_components: int | float | str | None = positional(
+        None, direction_parameters.number_of_directions
+    )
+    sharpness: float | str = keyword(
+        "auto", check.word_or(("auto",), direction_parameters.sharpness)
+    )
     shrinkage: float | str | None = keyword("cv", check.word_or(("cv", "auto"), check.shrinkage))
     solver: str = keyword("exact", check.choice("exact", "online", "sdp"))
     rounding: str = keyword("refine", check.choice("refine", "eigen"))
-    C: float = keyword(float("inf"), _weight_of_errors)
+    C: float = keyword(float("inf"), direction_parameters.weight_of_errors)
     loss: str = keyword("hinge", check.choice("hinge", "squared_hinge"))
     lam: float | None = keyword(None, check.none_or(check.positive))
     n_updates: int = keyword(10_000, check.count)
@@ -240,8 +224,8 @@ class MaxiMinDA(ProjectionEstimator):
         with self._fitting() as resources:
             data = self._rows_with_classes(X, y, sample_weight, resources.threads)
             features = self._fit_span(data)
-            width = features.width
-            stream = Stream.empty(len(self.classes_), width, self._capacity(width))
+            capacity = self._capacity(features.width)
+            stream = Stream.empty(len(self.classes_), features.width, capacity)
             stream.add(data, features)
             self._solve(stream, resources)
             # The scatter is all that is needed to go on; the rows would make the model large.
@@ -275,9 +259,7 @@ class MaxiMinDA(ProjectionEstimator):
         first = not hasattr(self, "_stream")
         with self._fitting() as resources:
             if self._precomputed():
-                raise ValueError(
-                    "kernel='precomputed' does not stream; use fit, or a kernel by name."
-                )
+                raise ValueError("kernel='precomputed' does not stream; use fit instead.")
             X, y = self._validated(X, y, reset=first)
             found = distinct_labels(y)
             check_classification_targets(y)
@@ -369,10 +351,7 @@ class MaxiMinDA(ProjectionEstimator):
         scatter = stream.scatter()
         n_classes = int((scatter.weight > 0).sum())
         if n_classes < 2:
-            raise ValueError(
-                f"y must hold at least two classes with positive weight, but {n_classes} class has "
-                "rows; there is nothing to separate."
-            )
+            raise ValueError(f"y must hold at least two classes, but {n_classes} class has rows.")
         self.priors_ = scatter.weight / scatter.total
         if self.priors is not None:
             self.priors_ = given_priors(self.priors, len(self.priors_))
