@@ -312,6 +312,15 @@ def encoded(y: NDArray[Any], weight: Vector) -> tuple[NDArray[Any], Codes]:
     return classes, np.minimum(code, len(classes) - 1).astype(np.intp)
 
 
+def codes_among(known: NDArray[Any], y: NDArray[Any], weight: Vector, complaint: str) -> Codes:
+    """Return each row's number among known classes, or complain of a row of weight without one."""
+    code = np.minimum(np.searchsorted(known, y), len(known) - 1)
+    strange = (known[code] != y) & (weight > 0)
+    if strange.any():
+        raise ValueError(f"y holds {y[strange][0]!r}, {complaint}")
+    return code.astype(np.intp)
+
+
 def one_vs_rest(n_classes: int) -> Matrix:
     """Return the sign of each class (rows) in each problem (columns): one problem for two."""
     table = 2.0 * np.eye(n_classes) - 1.0

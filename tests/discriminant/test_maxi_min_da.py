@@ -16,7 +16,7 @@ from tests.reference.fisher_da import angle_between, fisher
 from tests.reference.maxi_min import smallest_distance, soft_criterion, whitened_means
 from tests.reference.projection_ways import INF, MAXI_MIN, every, projection
 from widemargin import MaxiMinDA, PairwiseAccuracyDA
-from widemargin.discriminant import maxi_min
+from widemargin.pairs import sharpness
 
 # The criterion.
 
@@ -247,7 +247,7 @@ def test_shrinkage_is_chosen_too():
     X, y = X[:150] / 16, y[:150]
     model = MaxiMinDA(3, sharpness=1.0, random_state=0).fit(X, y)
     table = model.cv_accuracy_
-    assert len(table["shrinkage"]) == len(maxi_min.SHRINKAGES) + 1
+    assert len(table["shrinkage"]) == len(sharpness.SHRINKAGES) + 1
     # The least of those within a standard error of the best.
     best = table["accuracy"].max()
     good = table["accuracy"] >= best - np.sqrt(best * (1 - best) / len(y))

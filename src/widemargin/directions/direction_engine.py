@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from widemargin.balls import CoreOptions
 from widemargin.directions.core_sets import CoreSetFinder
@@ -12,7 +16,7 @@ from widemargin.directions.direct import Direct
 from widemargin.directions.in_span import SpanFinder
 from widemargin.directions.linear import LinearFinder
 from widemargin.directions.linear_hinge import LinearHingeFinder
-from widemargin.directions.rounds import Extraction, Found
+from widemargin.directions.rounds import Direction, Extraction, Found
 from widemargin.loop import Limits, Resources, Result, run
 from widemargin.problem import Problem
 from widemargin.span import Basis, CoreVectors, SpanOptions, SpanSizes, Strategy
@@ -99,3 +103,39 @@ def _finder(problem: Problem, options: DirectionOptions) -> Any:
         span_sizes=options.span_sizes,
     )
     return SpanFinder(problem, constraint, span)
+
+
+def why_nothing(state: Found[Any]) -> str:
+    """Return why there is no direction."""
+    if state.cut:
+        return (
+            f"MaxMarginDA was stopped before it had found a direction ({state.cut.reason}); give "
+            "it more time or steps."
+        )
+    return (
+        "X holds no direction that separates the classes better than a constant does; are its rows "
+        "all equal, or C too small?"
+    )
+
+
+def direction_table(
+    directions: Sequence[Direction[Any]], names: NDArray[Any]
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of a table with a line for each direction, given the problems' names."""
+
+    def column(name: str) -> NDArray[Any]:
+        return np.array([getattr(direction, name) for direction in directions])
+
+    primal, dual = column("primal"), column("dual")
+    return {
+        "problem": names[column("problem")],
+        "order": column("order"),
+        "margin": 1.0 / column("norm"),
+        "training_error": column("error"),
+        "primal": primal,
+        "dual": dual,
+        "gap": np.maximum(0.0, primal - dual) / primal,
+        "n_vectors": column("n_vectors"),
+        "seconds": column("seconds"),
+        "stopped": np.array([direction.stop.reason for direction in directions]),
+    }

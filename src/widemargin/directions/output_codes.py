@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix
 from widemargin.problem import one_vs_rest
 
 # Tries for a column of random codes that is not one of the others.
 _TRIES = 100
 
 
-def given_codes(codes: Any, n_classes: int) -> NDArray[np.float64]:
+def code_table(codes: Any, n_classes: int, rng: np.random.Generator) -> Matrix:
+    """Return the signs of the classes in the problems: one-vs-rest if `codes` is None."""
+    if codes is None:
+        return one_vs_rest(n_classes)
+    return random_codes(n_classes, rng) if isinstance(codes, str) else given_codes(codes, n_classes)
+
+
+def given_codes(codes: Any, n_classes: int) -> Matrix:
     """Return the user's table of signs, or say what is wrong with it."""
     try:
         table = np.asarray(codes, dtype=np.float64)
@@ -35,7 +42,7 @@ def given_codes(codes: Any, n_classes: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(table)
 
 
-def random_codes(n_classes: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def random_codes(n_classes: int, rng: np.random.Generator) -> Matrix:
     """Return as many random problems as classes, no two of them the same."""
     table = np.empty((n_classes, 0))
     for _ in range(_TRIES * n_classes):

@@ -24,6 +24,7 @@ from scipy import linalg, sparse
 from widemargin.base import parameters as check
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator
+from widemargin.discriminant import direction_parameters
 from widemargin.rows import distinct_rows
 from widemargin.scatter.class_scatter import LabelledRows, per_unit, scatter_of
 from widemargin.scatter.eigenproblem import (
@@ -41,16 +42,6 @@ from widemargin.scatter.neighbours import FeatureRows
 
 # A variance below this share of the squared mean is rounding.
 _ROUNDING = 1e-24
-
-
-def _share(name: str, value: Any) -> None:
-    if not 0.0 < check.number(name, value) <= 1.0:
-        raise ValueError(f"{name}={value!r} must be a share: give 0 < {name} <= 1.")
-
-
-def _truth(name: str, value: Any) -> None:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} must be True or False.")
 
 
 @parameters
@@ -140,8 +131,8 @@ class LocalityPreservingProjection(ProjectionEstimator):
     n_neighbors: int = keyword(5, check.count)
     affinity: str = keyword("heat", check.choice("heat", "binary"))
     bandwidth: float | str = keyword("auto", check.word_or(("auto",), check.positive))
-    supervised: bool = keyword(False, _truth)
-    variance: float = keyword(1.0, _share)
+    supervised: bool = keyword(False, direction_parameters.truth)
+    variance: float = keyword(1.0, direction_parameters.share)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

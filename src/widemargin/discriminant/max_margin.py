@@ -24,12 +24,17 @@ from widemargin.base.estimator import (
 )
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import Projected
-from widemargin.directions.direction_engine import DirectionOptions, find_directions
-from widemargin.directions.output_codes import given_codes, random_codes
+from widemargin.directions.direction_engine import (
+    DirectionOptions,
+    direction_table,
+    find_directions,
+    why_nothing,
+)
+from widemargin.directions.output_codes import code_table
 from widemargin.directions.rounds import Direction, Found
 from widemargin.expansion import Expansion
 from widemargin.loop import Resources, Result
-from widemargin.problem import Problem, one_vs_rest
+from widemargin.problem import Problem
 from widemargin.scatter.class_scatter import DenseColumns
 from widemargin.span import Basis, as_strategy
 
@@ -226,7 +231,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
                 class_weight=self.class_weight,
             )
             self.classes_ = data.classes
-            self.codes_ = self._code_table(resources)
+            self.codes_ = code_table(self.codes, len(self.classes_), resources.rng)
             problem = problem.with_signs(self.codes_)
             self.solver_ = self._choose_solver(problem, resources.memory)
             with reporting(self, len(data.y), data.X, data.y) as report:
@@ -234,9 +239,9 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
                 result, basis = find_directions(problem, options)
             found = sorted(result.state.directions, key=lambda d: (d.problem, d.order))
             if not found:
-                raise ValueError(_nothing_found(result.state))
+                raise ValueError(why_nothing(result.state))
+            self.directions_ = direction_table(found, self._problem_names())
             self._keep_features(problem, basis, found)
-        self._keep_table(found)
         self._keep_certificate(result)
         return self
 
@@ -281,10 +286,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         _check_feature_names_in(self, input_features, generate_names=False)
         problems, orders = self.directions_["problem"], self.directions_["order"]
         prefix = "code" if self.codes is not None else ""
-        names = [
-            f"maxmarginda_{prefix}{p}_{order}" for p, order in zip(problems, orders, strict=True)
-        ]
-        return np.array(names, dtype=object)
+        pairs = zip(problems, orders, strict=True)
+        return np.array([f"maxmarginda_{prefix}{p}_{q}" for p, q in pairs], dtype=object)
 
     # The steps of `fit`.
 
@@ -300,15 +303,6 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
 
     def _linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
-
-    def _code_table(self, resources: Resources) -> NDArray[np.float64]:
-        """Return the signs of the classes in the problems."""
-        n_classes = len(self.classes_)
-        if self.codes is None:
-            return one_vs_rest(n_classes)
-        if isinstance(self.codes, str):
-            return random_codes(n_classes, resources.rng)
-        return given_codes(self.codes, n_classes)
 
     def _choose_solver(self, problem: Problem, memory: int) -> str:
         """Return the solver to use, if it fits into the memory."""
@@ -350,8 +344,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
     ) -> None:
         """Set what `transform` needs."""
         self._drop("components_", "vectors_", "coef_", "support_")
-        norm = np.array([direction.norm for direction in found])
-        factor = norm if self.scale == "margin" else np.ones(len(found))
+        margin = self.directions_["margin"]
+        factor = 1.0 / margin if self.scale == "margin" else np.ones(len(found))
         self.intercept_ = factor * np.array([direction.intercept for direction in found])
         if self._linear() and self.solver_ != "core":
             units = np.array([direction.function for direction in found])
@@ -382,26 +376,6 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             return np.arange(self.codes_.shape[1])
         return self.classes_[1:] if len(self.classes_) == 2 else self.classes_
 
-    def _keep_table(self, found: Sequence[Direction[Any]]) -> None:
-        """Set the table of directions."""
-
-        def column(name: str) -> NDArray[Any]:
-            return np.array([getattr(direction, name) for direction in found])
-
-        primal, dual = column("primal"), column("dual")
-        self.directions_: dict[str, NDArray[Any]] = {
-            "problem": self._problem_names()[column("problem")],
-            "order": column("order"),
-            "margin": 1.0 / column("norm"),
-            "training_error": column("error"),
-            "primal": primal,
-            "dual": dual,
-            "gap": np.maximum(0.0, primal - dual) / primal,
-            "n_vectors": column("n_vectors"),
-            "seconds": column("seconds"),
-            "stopped": np.array([direction.stop.reason for direction in found]),
-        }
-
     def _keep_certificate(self, result: Result[Found[Any]]) -> None:
         n_vectors = len(self.components_) if self._linear() else self.coef_.shape[1]
         self.certificate_ = replace(result.certificate, n_vectors=n_vectors)
@@ -423,16 +397,3 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
                 "silence this.",
                 UserWarning,
             )
-
-
-def _nothing_found(state: Found[Any]) -> str:
-    """Return why there is no direction."""
-    if state.cut:
-        return (
-            f"MaxMarginDA was stopped before it had found a direction ({state.cut.reason}); give "
-            "it more time or steps."
-        )
-    return (
-        "X holds no direction that separates the classes better than a constant does; are its rows "
-        "all equal, or C too small?"
-    )

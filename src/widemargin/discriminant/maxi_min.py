@@ -14,68 +14,33 @@ from widemargin.base import parameters as check
 from widemargin.base.estimator import reporting, warn_user
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator, check_apart
-from widemargin.certificate import Certificate
+from widemargin.discriminant import direction_parameters
 from widemargin.loop import Resources
-from widemargin.pairs.class_pairs import ClassPairs, spanned
-from widemargin.pairs.maxi_min_search import MaxiMinSearch, Solution, n_directions
+from widemargin.pairs.class_pairs import ClassPairs
+from widemargin.pairs.maxi_min_engine import fit_maxi_min
+from widemargin.pairs.maxi_min_search import MaxiMinOptions
 from widemargin.pairs.pairwise_accuracy_weights import given_priors
-from widemargin.pairs.sharpness import SHARPNESSES, SHRINKAGES, choose
-from widemargin.problem import distinct_labels
+from widemargin.problem import codes_among, distinct_labels
 from widemargin.rows import Rows, parse_memory
-from widemargin.scatter.class_scatter import ClassScatter
 from widemargin.scatter.stream import Stream
-from widemargin.scatter.whitening import SAME_MEAN, whitened
 
-# Rows that can be held out at the most, and one over their share of the memory.
+# Rows that can be held out at the most.
 _HELD_OUT = 20_000
+# One over their share of the memory.
 _MEMORY_PARTS = 8
 # The share of the smallest distance that n_components="auto" keeps.
 _KEEP = 0.9
 # Pairs at up to this times the smallest distance are called active.
 _ACTIVE = 1.01
-# What is found when the directions are.
-_FOUND = (
-    "active_pairs_",
-    "certificate_",
-    "class_means_",
-    "components_",
-    "cv_accuracy_",
-    "mean_",
-    "min_distance_",
-    "n_components_",
-    "n_iter_",
-    "priors_",
-    "relaxation_",
-    "sharpness_",
-    "shrinkage_",
-    "upper_bound_",
+# Pairs that are looked at for that at the least.
+_LEAST_PAIRS = 64
+# What is wrong with a label that was not announced.
+_UNKNOWN_CLASS = (
+    "which is not among the classes of the first call of partial_fit; give all labels there, as "
+    "classes=."
 )
-
-
-def _number_of_directions(name: str, value: Any) -> None:
-    if isinstance(value, float):
-        if not 0.0 < value <= 1.0:
-            raise ValueError(
-                f"{name}={value!r} must be a whole number, 'auto', or a share between 0 and 1 of "
-                "the smallest distance between classes."
-            )
-    else:
-        check.word_or(("auto",), check.count_or_none)(name, value)
-
-
-def _sharpness(name: str, value: Any) -> None:
-    if not check.number(name, value) >= 0:
-        raise ValueError(f"{name}={value!r} must not be negative; 0 is LDA.")
-
-
-def _shrinkage(name: str, value: Any) -> None:
-    if not (isinstance(value, str) and value == "cv"):
-        check.shrinkage(name, value)
-
-
-def _weight_of_errors(name: str, value: Any) -> None:
-    if not check.number(name, value) > 0:
-        raise ValueError(f"{name}={value!r} must be positive; infinite {name} allows no errors.")
+# What is known before the directions are.
+_KNOWN_BEFORE = ("classes_", "feature_names_in_", "n_features_in_", "span_map_")
 
 
 @parameters
@@ -219,12 +184,16 @@ class MaxiMinDA(ProjectionEstimator):
     True
     """
 
-    n_components: int | float | str | None = positional(None, _number_of_directions)
-    sharpness: float | str = keyword("auto", check.word_or(("auto",), _sharpness))
-    shrinkage: float | str | None = keyword("cv", _shrinkage)
+    n_components: int | float | str | None = positional(
+        None, direction_parameters.number_of_directions
+    )
+    sharpness: float | str = keyword(
+        "auto", check.word_or(("auto",), direction_parameters.sharpness)
+    )
+    shrinkage: float | str | None = keyword("cv", check.word_or(("cv", "auto"), check.shrinkage))
     solver: str = keyword("exact", check.choice("exact", "online", "sdp"))
     rounding: str = keyword("refine", check.choice("refine", "eigen"))
-    C: float = keyword(float("inf"), _weight_of_errors)
+    C: float = keyword(float("inf"), direction_parameters.weight_of_errors)
     loss: str = keyword("hinge", check.choice("hinge", "squared_hinge"))
     lam: float | None = keyword(None, check.none_or(check.positive))
     n_updates: int = keyword(10_000, check.count)
@@ -255,14 +224,12 @@ class MaxiMinDA(ProjectionEstimator):
         with self._fitting() as resources:
             data = self._rows_with_classes(X, y, sample_weight, resources.threads)
             features = self._fit_span(data)
-            n_classes, width = len(self.classes_), features.width
-            stream = Stream.empty(n_classes, width, self._capacity(width))
+            capacity = self._capacity(features.width)
+            stream = Stream.empty(len(self.classes_), features.width, capacity)
             stream.add(data, features)
             self._solve(stream, resources)
             # The scatter is all that is needed to go on; the rows would make the model large.
-            later = Stream.empty(n_classes, width, stream.capacity)
-            later.rest = stream.scatter()
-            self._stream = later.state()
+            self._stream = stream.without_rows().state()
         return self
 
     def partial_fit(
@@ -292,9 +259,7 @@ class MaxiMinDA(ProjectionEstimator):
         first = not hasattr(self, "_stream")
         with self._fitting() as resources:
             if self._precomputed():
-                raise ValueError(
-                    "kernel='precomputed' does not stream; use fit, or a kernel by name."
-                )
+                raise ValueError("kernel='precomputed' does not stream; use fit instead.")
             X, y = self._validated(X, y, reset=first)
             found = distinct_labels(y)
             check_classification_targets(y)
@@ -303,7 +268,9 @@ class MaxiMinDA(ProjectionEstimator):
                 distinct_labels(np.asarray(classes, dtype=object), "classes")
                 found = np.unique(classes)
             known = found if first else self.classes_
-            code = _codes(y, known, classes)
+            if classes is not None and not np.array_equal(found, known):
+                raise ValueError("classes differs from that of the first call of partial_fit.")
+            code = codes_among(known, y, np.ones(len(y)), _UNKNOWN_CLASS)
             data = self._counted(X, code, weight, resources.threads)
             if first:
                 self.classes_ = known
@@ -312,7 +279,8 @@ class MaxiMinDA(ProjectionEstimator):
             else:
                 stream = Stream.of_state(self._stream)
             stream.add(data, self._features())
-            self._drop(*_FOUND)
+            found_before = [name for name in vars(self) if name.endswith("_")]
+            self._drop(*(name for name in found_before if name not in _KNOWN_BEFORE))
             self._stream = stream.state()
         return self
 
@@ -381,83 +349,44 @@ class MaxiMinDA(ProjectionEstimator):
     def _solve(self, stream: Stream, resources: Resources) -> None:
         """Find the directions of all rows of a stream."""
         scatter = stream.scatter()
-        there = scatter.weight > 0
-        if there.sum() < 2:
-            raise ValueError(
-                f"y must hold at least two classes with positive weight, but {int(there.sum())} "
-                "class has rows; there is nothing to separate."
-            )
-        priors = scatter.weight / scatter.total
+        n_classes = int((scatter.weight > 0).sum())
+        if n_classes < 2:
+            raise ValueError(f"y must hold at least two classes, but {n_classes} class has rows.")
+        self.priors_ = scatter.weight / scatter.total
         if self.priors is not None:
-            priors = given_priors(self.priors, len(there))
-        self.priors_ = priors
+            self.priors_ = given_priors(self.priors, len(self.priors_))
         check_apart(scatter, self._features())
-        self._choose(stream, scatter, resources)
-        space = whitened(scatter, self.shrinkage_)
-        means = space.means[there]
-        basis = spanned(means)
-        center = means.mean(axis=0)
-        classes = ClassPairs((means - center) @ basis, priors[there], resources.threads)
-        solution = self._searched(classes, int(scatter.total), resources)
-        directions = basis @ solution.W
-        components = (space.matrix @ directions).T
-        self._keep(components, space.mean)
+        with reporting(self, int(scatter.total)) as report:
+            options = self._options(replace(resources, report=report))
+            found = fit_maxi_min(stream, scatter, options)
+        for message, category in found.warnings():
+            warn_user(message, category)
+        self._keep(found.components, found.mean)
         # Signs are settled by `_keep`.
-        sign = np.where((self.components_ == components).all(axis=1), 1.0, -1.0)
-        projected = np.full((len(there), directions.shape[1]), np.nan)
-        projected[there] = (means @ directions) * sign
-        self.class_means_ = projected
-        self._keep_pairs(solution)
+        same = (self.components_ == found.components).all(axis=1)
+        self.class_means_ = found.class_means * np.where(same, 1.0, -1.0)
+        self.shrinkage_, self.sharpness_ = found.choice.shrinkage, found.choice.sharpness
+        self.cv_accuracy_, self.n_components_ = found.choice.accuracy, len(found.components)
+        solution = found.solution
+        self.min_distance_, self.upper_bound_ = solution.reached, solution.bound
+        self.certificate_, self.relaxation_ = solution.certificate, solution.relaxation
+        self.n_iter_ = solution.certificate.n_iter
+        near = self.closest_pairs(max(_LEAST_PAIRS, len(self.classes_)))
+        active = near["distance"] <= _ACTIVE * near["distance"][0]
+        self.active_pairs_ = {name: column[active] for name, column in near.items()}
 
-    def _choose(self, stream: Stream, scatter: ClassScatter, resources: Resources) -> None:
-        """Set shrinkage and sharpness."""
-        auto = self.sharpness == "auto" and self.rounding == "refine"
-        sharpness = list(SHARPNESSES) if auto else [0.0]
+    def _options(self, resources: Resources) -> MaxiMinOptions:
+        refine = self.rounding == "refine"
+        sharpness: float | None = None if refine else float("inf")
         if not isinstance(self.sharpness, str):
-            sharpness = [float(self.sharpness)]
-        elif not auto:
-            sharpness = [float("inf")]
-        if self.shrinkage == "cv":
-            shrinkages = sorted({*SHRINKAGES, scatter.intensity("auto")})
-        else:
-            shrinkages = [scatter.intensity(self.shrinkage)]
-        d = self.n_components if isinstance(self.n_components, int | np.integer) else None
-        priors = None if self.priors is None else self.priors_
-        choice = choose(
-            stream,
-            shrinkages,
-            sharpness,
-            None if d is None else int(d),
-            priors,
-            resources.threads,
-            resources.deadline.part(0.5),
-        )
-        self.shrinkage_, self.sharpness_ = choice.shrinkage, choice.sharpness
-        self.cv_accuracy_ = choice.accuracy
-        if not choice.stop.converged:
-            warn_user(
-                f"The choice of sharpness and shrinkage stopped early ({choice.stop.reason}): "
-                f"sharpness={choice.sharpness:g} and shrinkage={choice.shrinkage:g} are the best "
-                f"of {len(choice.accuracy['accuracy'])} values that were tried. Raise max_time, or "
-                "give what you know.",
-            )
-
-    def _searched(self, classes: ClassPairs, n_rows: int, resources: Resources) -> Solution:
-        """Return the best directions for different means."""
-        distinct = classes.merged()[0]
-        if distinct.n_classes < 2:
-            raise ValueError(SAME_MEAN)
-        if distinct.n_classes < classes.n_classes:
-            warn_user(
-                f"{classes.n_classes - distinct.n_classes} of {classes.n_classes} classes have the "
-                "same mean as another: no projection of the means tells them apart.",
-                UserWarning,
-            )
-        search = MaxiMinSearch(
-            distinct,
-            sharpness=self.sharpness_,
+            sharpness = float(self.sharpness)
+        return MaxiMinOptions(
+            **vars(resources),
+            n_components=_KEEP if isinstance(self.n_components, str) else self.n_components,
+            sharpness=sharpness,
+            shrinkage=self.shrinkage,
             solver=self.solver,
-            refine=self.rounding == "refine",
+            refine=refine,
             C=float(self.C),
             squared=self.loss == "squared_hinge",
             lam=self.lam,
@@ -465,43 +394,5 @@ class MaxiMinDA(ProjectionEstimator):
             average=bool(self.average),
             n_init=None if isinstance(self.n_init, str) else int(self.n_init),
             tol=self.tol,
-            deadline=resources.deadline,
-            rng=resources.rng,
+            priors=None if self.priors is None else self.priors_,
         )
-        share = _KEEP if self.n_components == "auto" else self.n_components
-        self.n_components_ = n_directions(distinct, share)
-        with reporting(self, n_rows) as report:
-            solution = search.run(self.n_components_, report)
-        if not solution.converged:
-            warn_user(
-                f"MaxiMinDA stopped early ({solution.certificate.stopped}): the smallest distance "
-                f"is {solution.reached:.4g}, and could be {solution.bound:.4g} at the most.",
-            )
-        if distinct.n_classes < classes.n_classes:
-            solution = replace(solution, reached=0.0, bound=0.0)
-        return solution
-
-    def _keep_pairs(self, solution: Solution) -> None:
-        """Set what is known of the distances."""
-        self.min_distance_ = solution.reached
-        self.upper_bound_ = solution.bound
-        self.certificate_: Certificate = solution.certificate
-        self.relaxation_ = solution.relaxation
-        self.n_iter_ = solution.certificate.n_iter
-        count = max(64, len(self.classes_))
-        near = self.closest_pairs(count)
-        active = near["distance"] <= _ACTIVE * near["distance"][0]
-        self.active_pairs_ = {name: column[active] for name, column in near.items()}
-
-
-def _codes(y: NDArray[Any], known: NDArray[Any], classes: Any) -> NDArray[np.intp]:
-    """Return each row's number among the known classes, or raise if it has none."""
-    if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
-        raise ValueError("classes differs from that of the first call of partial_fit.")
-    code = np.minimum(np.searchsorted(known, y), len(known) - 1)
-    if not (known[code] == y).all():
-        raise ValueError(
-            f"y holds {y[known[code] != y][0]!r}, which is not among the classes of the first "
-            "call of partial_fit; give all labels there, as classes=."
-        )
-    return code.astype(np.intp)

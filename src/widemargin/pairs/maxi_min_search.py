@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from widemargin.arrays import Matrix
+from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
-from widemargin.loop import Deadline, Limits, Report, Result, run
+from widemargin.loop import Limits, Resources, Result, run
 from widemargin.pairs.class_pairs import ClassPairs
 from widemargin.pairs.online import Online, default_lam
 from widemargin.pairs.pair_program import PairProgram, ProgramState
@@ -51,12 +51,31 @@ class Solution:
     converged: bool
 
 
-@dataclass(frozen=True)
-class MaxiMinSearch:
-    """The parameters of `MaxiMinDA` that a search for directions needs; see there."""
+@dataclass(frozen=True, kw_only=True)
+class MaxiMinOptions(Resources):
+    """How directions are found; see `MaxiMinDA` for what is not said here.
 
-    classes: ClassPairs
-    sharpness: float
+    Attributes
+    ----------
+    n_components : int, float or None
+        A number, or a share of the smallest distance; None for all.
+    sharpness : float or None
+        None chooses on rows that are held out.
+    shrinkage : float, "auto", "cv" or None
+        "cv" chooses as well.
+    refine : bool
+        Whether directions are searched for, or the relaxation is rounded.
+    squared : bool
+        Whether errors count squared in the relaxation.
+    n_init : int or None
+        Random starts; None decides by the number of classes.
+    priors : ndarray of shape (n_classes,) or None
+        Probabilities of the classes; None takes those of the rows.
+    """
+
+    n_components: int | float | None
+    sharpness: float | None
+    shrinkage: float | str | None
     solver: str
     refine: bool
     C: float
@@ -66,71 +85,70 @@ class MaxiMinSearch:
     average: bool
     n_init: int | None
     tol: float
-    deadline: Deadline
-    rng: np.random.Generator
+    priors: Vector | None
 
-    def run(self, d: int, report: Report) -> Solution:
-        """Return the best d directions."""
-        classes = self.classes
-        pairs = classes.closest(classes.means, max(_LEAST_PAIRS, classes.n_classes))
-        weight = np.ones(len(pairs))
-        Q, solved = None, None
-        few = classes.n_classes <= _FEW_CLASSES
-        if not self.refine or (few and np.isinf(self.sharpness)):
-            Q, solved = self._relaxed(report)
-        state = None if solved is None else solved.state
-        if isinstance(state, ProgramState) and state.alpha.any():
-            pairs, weight = state.pairs, state.alpha
-        bound = upper_bound(classes, pairs, weight, d)
-        starts = self._starts(d, Q)
-        sharpness = self.sharpness if self.refine else float("inf")
-        # Rounding takes its start as it is; so does LDA, which is the best for the mean.
-        search = self.refine and sharpness > 0.0
-        solver = Refine(classes, starts, sharpness, bound, self.tol, search=search)
-        result = run(solver, Limits(deadline=self.deadline, patience=len(starts) + 1), report)
-        W = result.state.best
-        # In the same span, the directions of the largest mean distance first.
-        W = orthonormal(W @ leading(W.T @ classes.mean_scatter() @ W, d))
-        reached = solver.reached(W)
-        return Solution(
-            W,
-            reached,
-            # Where both are the same, rounding may put the bound below.
-            bound if reached > bound * (1.0 + 1e-9) else max(bound, reached),
-            result.certificate,
-            None if solved is None else solved.certificate,
-            result.converged and (solved is None or solved.converged),
-        )
 
-    def _relaxed(self, report: Report) -> tuple[Matrix, Result[Any] | None]:
-        """Solve the relaxation; return Q, and how a solver of ours ended."""
-        if self.solver == "sdp":
-            return solve_semidefinite(self.classes, self.C, squared=self.squared), None
-        if self.solver == "exact":
-            program = PairProgram(self.classes, self.C, squared=self.squared)
-            solved = run(program, Limits(deadline=self.deadline), report)
-            return solved.state.Q, solved
-        lam = self.lam
-        if lam is None:
-            pairs = self.classes.n_pairs
-            lam = default_lam(self.classes) if np.isinf(self.C) else 1.0 / (self.C * pairs)
-        online = Online(self.classes, lam, self.n_updates, self.average, self.rng)
-        done = run(online, Limits(deadline=self.deadline, patience=self.n_updates), report)
-        return online.matrix(done.state), done
-
-    def _starts(self, d: int, Q: Matrix | None) -> list[Matrix]:
-        """Return where the refinement starts, or what is taken without it."""
-        c, k = self.classes.means.shape
-        relaxed = [] if Q is None else [leading(Q, d)]
-        if not self.refine:
-            return relaxed
-        widest = widest_mean(self.classes, d)
-        if self.sharpness == 0.0 or d >= k:
-            return [widest]
-        more = self.n_init
+def search(classes: ClassPairs, d: int, sharpness: float, options: MaxiMinOptions) -> Solution:
+    """Return the best d directions for the means of different classes."""
+    pairs = classes.closest(classes.means, max(_LEAST_PAIRS, classes.n_classes))
+    weight = np.ones(len(pairs))
+    Q, solved = None, None
+    few, rng = classes.n_classes <= _FEW_CLASSES, options.rng
+    if not options.refine or (few and np.isinf(sharpness)):
+        Q, solved = _relaxed(classes, options, rng)
+    state = None if solved is None else solved.state
+    if isinstance(state, ProgramState) and state.alpha.any():
+        pairs, weight = state.pairs, state.alpha
+    bound = upper_bound(classes, pairs, weight, d)
+    starts = [] if Q is None else [leading(Q, d)]
+    if options.refine:
+        more = options.n_init
         if more is None:
-            more = _STARTS if c <= _FEW_CLASSES else 0
-        return [widest, *relaxed, *(self.rng.normal(size=(k, d)) for _ in range(more))]
+            more = _STARTS if few else 0
+        if sharpness == 0.0 or d >= classes.means.shape[1]:
+            starts, more = [], 0
+        random = [rng.normal(size=(classes.means.shape[1], d)) for _ in range(more)]
+        starts = [widest_mean(classes, d), *starts, *random]
+    else:
+        sharpness = float("inf")
+    # Rounding takes its start as it is; so does LDA, which is the best for the mean.
+    searches = options.refine and sharpness > 0.0
+    solver = Refine(classes, starts, sharpness, bound, options.tol, search=searches)
+    limits = Limits(deadline=options.deadline, patience=len(starts) + 1)
+    result = run(solver, limits, options.report)
+    W = result.state.best
+    # In the same span, the directions of the largest mean distance first.
+    W = orthonormal(W @ leading(W.T @ classes.mean_scatter() @ W, d))
+    reached = solver.reached(W)
+    return Solution(
+        W,
+        reached,
+        # Where both are the same, rounding may put the bound below.
+        bound if reached > bound * (1.0 + 1e-9) else max(bound, reached),
+        result.certificate,
+        None if solved is None else solved.certificate,
+        result.converged and (solved is None or solved.converged),
+    )
+
+
+def _relaxed(
+    classes: ClassPairs, options: MaxiMinOptions, rng: np.random.Generator
+) -> tuple[Matrix, Result[Any] | None]:
+    """Solve the relaxation; return Q, and how a solver of ours ended."""
+    if options.solver == "sdp":
+        return solve_semidefinite(classes, options.C, squared=options.squared), None
+    limits = Limits(deadline=options.deadline)
+    if options.solver == "exact":
+        program = PairProgram(classes, options.C, squared=options.squared)
+        solved = run(program, limits, options.report)
+        return solved.state.Q, solved
+    lam = options.lam
+    if lam is None:
+        hard = np.isinf(options.C)
+        lam = default_lam(classes) if hard else 1.0 / (options.C * classes.n_pairs)
+    online = Online(classes, lam, options.n_updates, options.average, rng)
+    done = run(online, replace(limits, patience=options.n_updates), options.report)
+    return online.matrix(done.state), done
 
 
 def n_directions(classes: ClassPairs, asked: Any) -> int:

@@ -196,6 +196,10 @@ class Stream:
         code, weight, n_classes = data.code[rest], data.weight[rest], len(self.rest.weight)
         self.rest.merge(scatter_of(data.rows.subset(rest), code, weight, n_classes, features))
 
+    def without_rows(self) -> Stream:
+        """Return a stream that goes on with the scatter alone, and an empty sample."""
+        return Stream(self.scatter(), Reservoir.empty(self.rest.n_features), self.capacity)
+
     def scatter(self, without: NDArray[np.bool_] | None = None) -> ClassScatter:
         """Return the scatter of all rows, or of all but some of the sample."""
         total = ClassScatter.empty(*self.rest.offset.shape)

@@ -23,7 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.arrays import Codes, Matrix, Vector
 from widemargin.base.estimator import KernelEstimator, dense
 from widemargin.kernels import Kernel, make_kernel, resolve_gamma
-from widemargin.problem import Problem, class_factors, encoded, one_vs_one, one_vs_rest
+from widemargin.problem import (
+    Problem,
+    class_factors,
+    codes_among,
+    encoded,
+    one_vs_one,
+    one_vs_rest,
+)
 from widemargin.rows import Distinct, weighted_moments
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import Marginal
@@ -128,13 +135,11 @@ def codes(y: NDArray[Any], weight: Vector, known: NDArray[Any] | None) -> Codes:
     """Return each row's number among the classes, which an estimator may have fixed."""
     if known is None:
         return encoded(y, weight)[1]
-    code: Codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
-    strange = (known[code] != y) & (weight > 0)
-    if strange.any():
-        raise ValueError(
-            f"y holds {y[strange][0]!r}, a class that the estimator was not fitted to; give the "
-            "rows and labels that it was fitted to."
-        )
+    complaint = (
+        "a class that the estimator was not fitted to; give the rows and labels that it was fitted "
+        "to."
+    )
+    code = codes_among(known, y, weight, complaint)
     if len(np.unique(code[weight > 0])) < len(known):
         raise ValueError(
             "y lacks a class that the estimator was fitted to; give the rows and labels that it "
