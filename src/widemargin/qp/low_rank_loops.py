@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from widemargin.qp.small_loops import divide, factorise, step_length
+from widemargin.qp.lapack_loops import divide, factorise
+from widemargin.qp.newton_loops import step_length
 
 # Parts of the largest rank at which it is asked whether remainders fall fast enough.
 _LOOKS = 8

@@ -7,7 +7,7 @@ and the primal of the function f = Σ y α (k + 1) that α stands for,
     ½ αᵀ(Q − diag(ridge))α + ½ Σ max(0, 1 − y f)² / ridge.
 
 One compiled call, in which Python's lock is not held (``small_loops``), so that calls of several
-threads run beside each other:
+threads run beside each other (``newton_loops`` has its last part):
 
 * every second, fourth, ... row is solved first, and shows the next larger part where to begin;
 * greedy coordinate ascent, Algorithm 3 of MMDA-CVM with ω = 1, until it has cost as much as a
@@ -37,6 +37,7 @@ from widemargin.threads import Compiled, lapack_address
 
 loops = Compiled("widemargin.qp.margin_loops")
 small = Compiled("widemargin.qp.small_loops")
+sets = Compiled("widemargin.qp.set_loops")
 
 # Multiplications of the Newton steps of one call: about a quarter of a second.
 _WORK = 2e10
@@ -243,9 +244,9 @@ def solve_on(
     alpha = np.zeros(len(index)) if start is None else start.copy()
     residual = np.ones(len(index))
     addresses = lapack_addresses()
-    ended = small.solve_on(addresses, K, index, sign, ridge, alpha, residual, gap, _NO_KKT)
+    ended = sets.solve_on(addresses, K, index, sign, ridge, alpha, residual, gap, _NO_KKT)
     _check_positive(ended == small.NOT_POSITIVE)
-    primal, dual = small.objectives(alpha, residual, ridge)
+    primal, dual = sets.objectives(alpha, residual, ridge)
     return alpha, primal, dual
 
 
@@ -275,7 +276,7 @@ def solve_all(
     proved : ndarray of shape (n_problems, 4)
         Where primal, dual, ‖α‖ and how it ended are written.
     """
-    small.solve_all(lapack_addresses(), K, signs, weight, C, gap, _NO_KKT, beta, proved)
+    sets.solve_all(lapack_addresses(), K, signs, weight, C, gap, _NO_KKT, beta, proved)
     _check_positive(bool((proved[:, 3] == small.NOT_POSITIVE).any()))
 
 
@@ -310,9 +311,9 @@ def path_values(
     """
     beta = np.zeros((len(train), len(Cs)))
     addresses = lapack_addresses()
-    small.solve_path(addresses, K, train, sign[train], weight[train], Cs, gap, beta)
+    sets.solve_path(addresses, K, train, sign[train], weight[train], Cs, gap, beta)
     used = np.flatnonzero(beta.any(axis=1))
-    values = small.corner(K, held, train[used]) @ beta[used].astype(K.dtype)
+    values = sets.corner(K, held, train[used]) @ beta[used].astype(K.dtype)
     return np.asarray(values + beta.sum(axis=0), dtype=np.float64)
 
 

@@ -1,0 +1,216 @@
+"""The small machine on parts of a larger matrix: sets that grow, several problems, paths over C.
+
+Import this module through ``threads.Compiled``. Nothing in here holds Python's lock.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from widemargin.qp.margin_loops import gather
+from widemargin.qp.newton_loops import SOLVED, STUCK, changed, is_solved, objectives
+from widemargin.qp.small_loops import LEVEL_GAP, solve
+
+# Rows of the first set on a larger matrix, at the least, and as a part of all.
+_FIRST_LEAST = 96
+_FIRST_PART = 16
+# Share of the rows up to which a set is worth it.
+_MOST_SHARE = 0.4
+# Sets at the most.
+_MOST_SETS = 12
+
+
+@njit(nogil=True, cache=True)
+def _mixture(K: Any, rows: Any, index: Any, coef: Any) -> Any:
+    """Return Σ coef_i K[rows_i, index] + Σ coef, summed in float64."""
+    total = np.full(len(index), coef.sum())
+    for i in range(len(rows)):
+        row = K[rows[i]]
+        c = coef[i]
+        for j in range(len(index)):
+            total[j] += c * row[index[j]]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def solve_on(
+    addresses: Any,
+    K: Any,
+    index: Any,
+    sign: Any,
+    ridge: Any,
+    alpha: Any,
+    residual: Any,
+    gap: float,
+    tol: float,
+) -> int:
+    """Solve the dual on some rows of a larger matrix, in place; return how it ended.
+
+    The problem is solved on a set of rows that grows by those which turn out to be inside their
+    margin, as long as it stays small; on all of them otherwise.
+
+    Parameters
+    ----------
+    addresses : ndarray of uint64 of shape (4,)
+        As in `solve`.
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    index : ndarray of int of shape (m,)
+        The rows.
+    sign, ridge : ndarray of shape (m,)
+        Their labels ±1, and 1 / (2 C s).
+    alpha, residual : ndarray of shape (m,)
+        Where to start, not negative, and 1 − Qα at the end.
+    gap, tol : float
+        The relative gap or the KKT residual to be reached.
+    """
+    m = len(index)
+    inside = alpha > 0.0
+    first = not inside.any()
+    rough = gap
+    if first:
+        step = max(1, m // max(_FIRST_LEAST, m // _FIRST_PART))
+        inside[::step] = True
+        rough = max(gap, LEVEL_GAP)
+    for _ in range(_MOST_SETS):
+        members = np.flatnonzero(inside)
+        if len(members) > _MOST_SHARE * m:
+            break
+        rows = index[members]
+        part = gather(K, rows)
+        start = alpha[members]
+        used = np.flatnonzero(start)
+        left = 1.0 - ridge[members] * start
+        left -= changed(part, sign[members], used, start[used])
+        solve(
+            addresses, part, sign[members], ridge[members], start, left, rough, tol, np.inf, first
+        )
+        alpha[members] = start
+        used = np.flatnonzero(start)
+        if first and len(used) > _MOST_SHARE * len(members):
+            break
+        first = False
+        values = _mixture(K, rows[used], index, (start * sign[members])[used])
+        for i in range(m):
+            residual[i] = 1.0 - sign[i] * values[i] - ridge[i] * alpha[i]
+        if is_solved(alpha, residual, ridge, gap, tol):
+            return SOLVED
+        outside = (residual > 0.0) & ~inside
+        if not outside.any():
+            rough = 0.1 * rough
+            if rough < 1e-15:
+                return STUCK
+        count = outside.sum()
+        most = max(_FIRST_LEAST, len(members))
+        if count > most:
+            worst = np.sort(residual[outside])[count - most]
+            outside &= residual >= worst
+        inside |= outside
+        rough = max(gap, min(rough, LEVEL_GAP))
+    part = gather(K, index)
+    used = np.flatnonzero(alpha)
+    residual[:] = 1.0 - ridge * alpha - changed(part, sign, used, alpha[used])
+    return solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, len(used) == 0)
+
+
+@njit(nogil=True, cache=True)
+def solve_all(
+    addresses: Any,
+    K: Any,
+    signs: Any,
+    weight: Any,
+    C: Any,
+    gap: float,
+    tol: float,
+    beta: Any,
+    proved: Any,
+) -> None:
+    """Solve several problems on one matrix.
+
+    Parameters
+    ----------
+    addresses : ndarray of uint64 of shape (4,)
+        As in `solve`.
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    signs : ndarray of shape (n, n_problems)
+        Labels ±1, and 0 for rows that take no part.
+    weight, C : ndarray of shape (n,) and (n_problems,)
+        Of rows, and of problems.
+    gap, tol : float
+        As in `solve`.
+    beta : ndarray of shape (n, n_problems)
+        Where y α is written; zero where all rows of a problem are on one side.
+    proved : ndarray of shape (n_problems, 4)
+        Where primal, dual, ‖α‖ and how it ended are written.
+    """
+    n = len(weight)
+    for p in range(len(C)):
+        index = np.flatnonzero(signs[:, p])
+        sign = signs[index, p].copy()
+        proved[p, :] = 0.0
+        if abs(sign.sum()) == len(sign):
+            continue
+        ridge = 1.0 / (2.0 * C[p] * weight[index])
+        part = K if len(index) == n else gather(K, index)
+        alpha = np.zeros(len(index))
+        residual = np.ones(len(index))
+        ended = solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, True)
+        primal, dual = objectives(alpha, residual, ridge)
+        beta[index, p] = sign * alpha
+        proved[p, 0] = primal
+        proved[p, 1] = dual
+        proved[p, 2] = np.sqrt((alpha * alpha).sum())
+        proved[p, 3] = ended
+
+
+@njit(nogil=True, cache=True)
+def solve_path(
+    addresses: Any,
+    K: Any,
+    train: Any,
+    sign: Any,
+    weight: Any,
+    Cs: Any,
+    gap: float,
+    beta: Any,
+) -> None:
+    """Solve one problem for every C on some rows of a matrix.
+
+    Parameters
+    ----------
+    addresses : ndarray of uint64 of shape (4,)
+        As in `solve`.
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    train : ndarray of int of shape (m,)
+        The rows.
+    sign, weight : ndarray of shape (m,)
+        Their labels, of both signs, and weights.
+    Cs : ndarray of shape (n_Cs,)
+        Ascending: each starts from the solution of the one before.
+    gap : float
+        As in `solve`.
+    beta : ndarray of shape (m, n_Cs)
+        Where the coefficients y α are written.
+    """
+    alpha = np.zeros(len(train))
+    residual = np.ones(len(train))
+    for c in range(len(Cs)):
+        ridge = 1.0 / (2.0 * Cs[c] * weight)
+        solve_on(addresses, K, train, sign, ridge, alpha, residual, gap, 0.0)
+        beta[:, c] = sign * alpha
+
+
+@njit(nogil=True, cache=True)
+def corner(K: Any, rows: Any, columns: Any) -> Any:
+    """Return K[rows][:, columns]."""
+    values = np.empty((len(rows), len(columns)), dtype=K.dtype)
+    for i in range(len(rows)):
+        row = K[rows[i]]
+        for j in range(len(columns)):
+            values[i, j] = row[columns[j]]
+    return values
