@@ -126,15 +126,10 @@ class Basis:
         if rank and not packed[0, 0] ** 2 > least:
             rank = 0
         chosen = pivots[:rank] - 1
-        factor = np.zeros((old + rank, old + rank))
-        factor[:old, :old] = self.factor
-        factor[old:, :old] = below[chosen]
-        factor[old:, old:] = np.tril(packed[:rank, :rank])
-        gram = np.empty_like(factor)
-        gram[:old, :old] = self.gram
-        gram[old:, :old] = cross[chosen]
-        gram[:old, old:] = cross[chosen].T
-        gram[old:, old:] = square[np.ix_(chosen, chosen)]
+        nothing, corner = np.zeros((old, rank)), np.tril(packed[:rank, :rank])
+        factor = np.block([[self.factor, nothing], [below[chosen], corner]])
+        cross, square = cross[chosen], square[np.ix_(chosen, chosen)]
+        gram = np.block([[self.gram, cross.T], [cross, square]])
         return Basis(_joined(self.vectors, new[chosen]), gram, factor)
 
     def metric(self, beta: Matrix) -> Matrix:

@@ -26,16 +26,17 @@ its value is a lower bound on the optimum, and costs no pass over the kernel val
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Values
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier
-from widemargin.loop import Ended, Stop, bounds, relative_gap
+from widemargin.loop import Ended, Solver, Stop, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis, Vectors
 from widemargin.span.descent import Descent, SpanState
@@ -85,7 +86,8 @@ class SpanSizes:
     few_values: int = 4_000_000
 
 
-class SpanFit:
+@dataclass(eq=False)
+class SpanFit(Solver[SpanState]):
     """Fit problems in the span of vectors: a solver for ``loop.run``.
 
     Parameters
@@ -118,44 +120,38 @@ class SpanFit:
         Sizes at which it changes its ways.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        choice: Choice,
-        *,
-        tol: float,
-        max_vectors: int,
-        grow: bool,
-        dtype: DTypeLike,
-        room: int,
-        bounds: bool = True,
-        directions: NDArray[np.float64] | None = None,
-        earlier: Earlier | None = None,
-        shared: SpanFit | None = None,
-        sizes: SpanSizes | None = None,
-    ) -> None:
-        self.problem = problem
-        self.choice = choice
-        self.tol = tol
-        self.sizes = SpanSizes() if sizes is None else sizes
-        self.max_vectors = min(max_vectors, problem.n) if choice.of_rows else max_vectors
-        self.grow = grow
-        self.room = room
-        self.bounds = bounds
-        self.directions = directions
-        self.earlier = earlier
-        self.shared = shared
+    problem: Problem
+    choice: Choice
+    tol: float
+    max_vectors: int
+    grow: bool
+    dtype: np.dtype[Any]
+    room: int
+    bounds: bool = True
+    directions: NDArray[np.float64] | None = None
+    earlier: Earlier | None = None
+    shared: SpanFit | None = None
+    sizes: SpanSizes = field(default_factory=SpanSizes)
+
+    def __post_init__(self) -> None:
+        problem, shared = self.problem, self.shared
+        if self.choice.of_rows:
+            self.max_vectors = min(self.max_vectors, problem.n)
         # The row that is in each place: rows change places at the end.
         self.order: IndexArray = np.arange(problem.n)
         if shared is not None:
             self.order = shared.order.copy()
             problem = problem.subset(self.order)
-        other: Descent | None = None if shared is None else shared.descent
-        self.descent: Descent = self._descent(problem, dtype, other)
+        self._begin(problem, self.dtype, None if shared is None else shared.descent)
         kinds = np.vstack([problem.C, problem.counts])
         _, machine = np.unique(kinds, axis=1, return_inverse=True)
         self._machines = [np.flatnonzero(machine.ravel() == m) for m in range(machine.max() + 1)]
         self._level_primal = np.inf
+
+    def _begin(self, problem: Problem, dtype: np.dtype[Any], shared: Descent | None) -> None:
+        self.descent = Descent(
+            problem, dtype, self.room, self.max_vectors, self.bounds, self.directions, shared
+        )
 
     @property
     def basis(self) -> Basis:
@@ -323,19 +319,6 @@ class SpanFit:
 
     # Levels.
 
-    def _descent(
-        self, problem: Problem, dtype: DTypeLike, shared: Descent | None = None
-    ) -> Descent:
-        return Descent(
-            problem,
-            dtype=dtype,
-            room=self.room,
-            width=self.max_vectors,
-            bounds=self.bounds,
-            directions=self.directions,
-            shared=shared,
-        )
-
     def again(
         self, problem: Problem, directions: NDArray[np.float64] | None, tol: float
     ) -> SpanFit:
@@ -355,19 +338,17 @@ class SpanFit:
         SpanFit
             A solver for ``loop.run``. This one must not go on beside it: rows may change places.
         """
-        return SpanFit(
-            problem,
-            self.choice,
+        return replace(
+            self,
+            problem=problem,
             tol=tol,
             # No more than are drawn.
             max_vectors=self.choice.drawn,
             grow=False,
             dtype=self.descent.dtype,
-            room=self.room,
-            bounds=self.bounds,
             directions=directions,
+            earlier=None,
             shared=self,
-            sizes=self.sizes,
         )
 
     def _basis_with(self, vectors: Vectors) -> Basis:
@@ -428,8 +409,8 @@ class SpanFit:
 
     def _with_more_digits(self, state: SpanState) -> SpanState:
         """Go on in float64 where float32 has no more to tell."""
-        descent = self._descent(self._now, np.float64)
-        descent.extend(self.basis)
-        self.descent = descent
-        after = descent.look(state.beta, state.n_rows)
+        problem, basis = self._now, self.basis
+        self._begin(problem, np.dtype(np.float64), None)
+        self.descent.extend(basis)
+        after = self.descent.look(state.beta, state.n_rows)
         return replace(after, final=state.final, shrunk=state.shrunk)

@@ -23,7 +23,7 @@ from widemargin.arrays import IndexArray, Values, Vector
 from widemargin.expansion import Expansion
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis
-from widemargin.span.values import Product
+from widemargin.span.values import product
 from widemargin.threads import Compiled, ordered_map
 
 loops = Compiled("widemargin.qp.margin_loops")
@@ -174,8 +174,7 @@ class Slopes:
     def __call__(self, values: list[Values], where: slice) -> tuple[Any, Vector]:
         """Return the sums over a block."""
         if self.change is not None:
-            moved = np.empty((where.stop - where.start, len(self.live)), dtype=self.scores.dtype)
-            Product(self.change, moved)(values, slice(0, len(moved)))
+            moved = product(values, self.change[:-1]) + self.change[-1]
             self.scores[where.start : where.stop, self.live] += moved
         A, sums = slopes(self.problem, self.scores, where, self.live, self.mixture)
         return np.concatenate([piece.T @ A for piece in values]), sums
