@@ -134,10 +134,7 @@ class Basis:
 
     def metric(self, beta: Matrix) -> Matrix:
         """Return K_z β of coefficients whose last row, the bias, stays as it is."""
-        metric = np.empty_like(beta)
-        np.matmul(self.gram, beta[:-1], out=metric[:-1])
-        metric[-1] = beta[-1]
-        return metric
+        return np.vstack([self.gram @ beta[:-1], beta[-1]])
 
     def whitened(self, products: Matrix) -> Matrix:
         """Return L⁻¹ b for the columns b: coordinates of the vectors with products b = k(Z, ·)."""

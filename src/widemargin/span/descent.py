@@ -207,11 +207,11 @@ class Descent:
         sums: Vector,
     ) -> SpanState:
         """Return the state that follows from a pass over the rows."""
+        if before is None:
+            zero = np.zeros(self.problem.n_problems)
+            before = SpanState(beta, np.zeros_like(beta), None, zero, zero, n_rows)
+        gradient, primal, dual = before.gradient.copy(), before.primal.copy(), before.dual.copy()
         metric = self.basis.metric(beta[:, live])
-        zero = np.zeros(self.problem.n_problems)
-        gradient = np.zeros_like(beta) if before is None else before.gradient.copy()
-        primal = zero if before is None else before.primal.copy()
-        dual = zero.copy() if before is None else before.dual.copy()
         tangential = metric - pull
         if self.constraints is not None:
             self.constraints.take_from_gradient(tangential, live)
@@ -244,10 +244,7 @@ class Descent:
     def moments(self, beta: Matrix) -> Matrix:
         """Return Σ_i s_i k_z(x_i) f(x_i) over all rows for functions f = Σ β k(z, ·)."""
         visit = Moments(beta, self.problem.weight)
-        total = np.zeros_like(beta)
-        for partial in self.values.scan(visit, 0, self.problem.n):
-            total += partial
-        return total
+        return np.asarray(sum(self.values.scan(visit, 0, self.problem.n)))
 
     # A step.
 
@@ -376,9 +373,7 @@ class Descent:
 
     def _whitened(self, pull: Matrix, live: IndexArray) -> Matrix:
         """Return Σ α y φ_z(x) in an orthonormal basis, without its part along the directions."""
-        whitened = np.empty_like(pull)
-        whitened[:-1] = self.basis.whitened(pull[:-1])
-        whitened[-1] = pull[-1]
+        whitened = np.vstack([self.basis.whitened(pull[:-1]), pull[-1]])
         if self.constraints is not None:
             self.constraints.take_from_whitened(whitened, live)
         return whitened

@@ -42,6 +42,7 @@ from widemargin.span.basis import Basis, Vectors
 from widemargin.span.descent import Descent, SpanState
 from widemargin.span.landmarks import Choice
 from widemargin.span.losses import felt, hidden_by_rounding, nearest_margin
+from widemargin.span.span_sizes import SpanSizes
 
 # Rows, in multiples of the vectors, that the first fit looks at.
 _FIRST_ROWS = 8
@@ -62,28 +63,8 @@ _NEAR = 1.1
 # Steps in a row that gain nothing, after which there is nothing to gain at this precision.
 _TIRED = 5
 
-
 # Kernel values that are not finite make sums that are not, which `Descent` looks at.
 _overflow_shows_in_the_sums = np.errstate(over="ignore", invalid="ignore")
-
-
-@dataclass(frozen=True)
-class SpanSizes:
-    """Sizes at which a span fit changes its ways.
-
-    Attributes
-    ----------
-    first_vectors : int
-        Vectors to start with.
-    near_share : float
-        Rows near a margin are brought to the front if they are no more than this share of all.
-    few_values : int
-        Kernel values that are computed in float64 in no time.
-    """
-
-    first_vectors: int = 256
-    near_share: float = 0.6
-    few_values: int = 4_000_000
 
 
 @dataclass(eq=False)
@@ -234,7 +215,7 @@ class SpanFit(Solver[SpanState]):
         if state.n_rows < self._now.n or self.descent.scores_of is not state.beta:
             state = self._with_more_rows(state, self._now.n)
         if self.bounds and state.rounding is None:
-            state = replace(state, rounding=self._rounding(state))
+            state = replace(state, rounding=self._hidden(state))
         return state
 
     def _proved(self, state: SpanState) -> SpanState:
@@ -245,12 +226,12 @@ class SpanFit(Solver[SpanState]):
         if not self.bounds:
             everything = np.arange(self._now.n_problems)
             return replace(self.descent.estimated(state, everything), rounding=0.0)
-        hidden = self._rounding(state)
+        hidden = self._hidden(state)
         if hidden > 0.5 * self.tol * float(state.primal.sum()):
             return self._with_more_digits(state)
         return replace(state, rounding=hidden)
 
-    def _rounding(self, state: SpanState) -> float:
+    def _hidden(self, state: SpanState) -> float:
         return hidden_by_rounding(self._now, self.basis, state.beta, self.descent.scores)
 
     # What is done, and what to do next.
@@ -284,8 +265,7 @@ class SpanFit(Solver[SpanState]):
         if state.final:
             return state.shrunk and (not len(self._live(state)) or state.tired >= _TIRED)
         tol = _SAMPLE_TOL if state.n_rows < self._enough_rows else _VECTORS_TOL
-        C = self._now.C
-        near = (state.decrement() / C).sum() <= tol * (state.primal / C).sum()
+        near = (state.decrement() / self._now.C).sum() <= tol * self._overall(state)
         return bool(near) or state.steps >= _MOST_STEPS or not len(self._live(state))
 
     def _worth_growing(self, state: SpanState) -> bool:
@@ -304,7 +284,7 @@ class SpanFit(Solver[SpanState]):
         # Some vectors will turn out redundant: if half the values fit, all may.
         if values.rows_kept(self.max_vectors // 2) == n:
             return n
-        least = -(-_FIRST_ROWS * self.max_vectors // values.step) * values.step
+        least = _rounded_up(_FIRST_ROWS * self.max_vectors, values.step)
         return min(n, max(values.rows_kept(self.max_vectors), least))
 
     def _rows_after(self, n_rows: int) -> int:
@@ -312,8 +292,7 @@ class SpanFit(Solver[SpanState]):
         step, enough = self.descent.values.step, self._enough_rows
         if n_rows >= enough:
             return self._now.n
-        more = max(8 * n_rows, _FIRST_ROWS * self.basis.size, 1024)
-        more = -(-more // step) * step
+        more = _rounded_up(max(8 * n_rows, _FIRST_ROWS * self.basis.size, 1024), step)
         # Less than twice as many are better taken at once.
         return enough if 2 * more > enough else more
 
@@ -365,9 +344,8 @@ class SpanFit(Solver[SpanState]):
         return self.descent.look(beta, self._now.n)
 
     def _with_more_rows(self, state: SpanState, stop: int | None = None) -> SpanState:
-        descent, first = self.descent, state.n_rows
-        if descent.scores_of is not state.beta:
-            first = 0
+        descent = self.descent
+        first = state.n_rows if descent.scores_of is state.beta else 0
         if stop is None:
             stop = self._now.n if state.shrunk else self._rows_after(state.n_rows)
         descent.score(state.beta, first, stop)
@@ -397,8 +375,7 @@ class SpanFit(Solver[SpanState]):
         if not len(self._live(state)) or not descent.values.complete:
             return state
         near = nearest_margin(self._now, descent.scores) < _NEAR
-        step = descent.values.step
-        n_rows = -(-int(near.sum()) // step) * step
+        n_rows = _rounded_up(int(near.sum()), descent.values.step)
         if n_rows > self.sizes.near_share * n:
             return state
         back = n_rows + np.flatnonzero(near[n_rows:])
@@ -414,3 +391,8 @@ class SpanFit(Solver[SpanState]):
         self.descent.extend(basis)
         after = self.descent.look(state.beta, state.n_rows)
         return replace(after, final=state.final, shrunk=state.shrunk)
+
+
+def _rounded_up(number: int, step: int) -> int:
+    """Return the least multiple of a step that is not below a number."""
+    return -(-number // step) * step

@@ -13,7 +13,8 @@ from widemargin.qp.margin_dual import solve_margin_dual
 from widemargin.span.basis import Vectors, kernel_matrix
 from widemargin.span.descent import SpanState
 from widemargin.span.landmarks import CoreVectors, Strategy
-from widemargin.span.levels import SpanFit, SpanSizes
+from widemargin.span.levels import SpanFit
+from widemargin.span.span_sizes import SpanSizes
 from widemargin.threads import ordered_map
 
 # Gaps below this ask for float64.
