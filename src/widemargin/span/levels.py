@@ -153,8 +153,8 @@ class SpanFit(Solver[SpanState]):
         if self.earlier is not None and self.choice.adopt(self.earlier.index):
             return self._from_earlier(self.earlier)
         if self.shared is None:
-            whole = not self.choice.nested or self.directions is not None
-            first = self.max_vectors if whole else min(self.max_vectors, self.sizes.first_vectors)
+            at_once = not self.choice.nested or self.directions is not None
+            first = self.max_vectors if at_once else min(self.max_vectors, self.sizes.first_vectors)
             self.descent.extend(self._basis_with(self.choice.draw(first, None)))
         beta = np.zeros((self.basis.size + 1, self._now.n_problems))
         self.descent.scores_of = beta
@@ -171,8 +171,8 @@ class SpanFit(Solver[SpanState]):
             if self._worth_growing(state):
                 return self._with_more_vectors(state)
             state = replace(state, final=True)
-            whole = state.n_rows == self._now.n
-            return self._on_near_rows(state) if whole else self._with_more_rows(state)
+            complete = state.n_rows == self._now.n
+            return self._on_near_rows(state) if complete else self._with_more_rows(state)
         live = self._live(state)
         if not len(live):
             return self._proved(state)

@@ -131,8 +131,8 @@ class KernelValues:
     @property
     def complete(self) -> bool:
         """Whether the values of all rows are kept and computed."""
-        whole = self.kept_rows == self.rows.shape[0]
-        return whole and all(panel.ready.all() for panel in self._panels)
+        all_kept = self.kept_rows == self.rows.shape[0]
+        return all_kept and all(panel.ready.all() for panel in self._panels)
 
     def swap(self, left: IndexArray, right: IndexArray) -> None:
         """Let rows change places, in pairs; all values must be kept."""
@@ -178,19 +178,19 @@ class KernelValues:
     def _block(self, where: slice) -> tuple[int, list[Values]]:
         """Return how many values were computed, and those of a block."""
         number, size = where.start // self.step, where.stop - where.start
-        whole = where.stop == min(self.rows.shape[0], (number + 1) * self.step)
-        whole &= where.start == number * self.step
+        uncut = where.stop == min(self.rows.shape[0], (number + 1) * self.step)
+        uncut &= where.start == number * self.step
         missing = [p for p in self._panels if number >= len(p.ready) or not p.ready[number]]
         if not missing:
             return 0, [panel.kept[where] for panel in self._panels]
         block = self.rows.block(where)
-        spare = sum(len(p.vectors) for p in missing if number >= len(p.ready) or not whole)
+        spare = sum(len(p.vectors) for p in missing if number >= len(p.ready) or not uncut)
         workspace = scratch((size, spare), self.dtype).ravel()
         pieces = []
         for panel in self._panels:
             room, width = number < len(panel.ready), len(panel.vectors)
             ready = room and panel.ready[number]
-            keeps = ready or (room and whole)
+            keeps = ready or (room and uncut)
             if keeps:
                 into = panel.kept[where]
             else:
