@@ -76,7 +76,8 @@ def floor_of(estimator: Any, X: Any, y: np.ndarray, threads: int) -> dict[str, f
 
         def new() -> KernelValues:
             # Room for all of them, and for a whole last block.
-            return KernelValues(problem.rows, problem.kernel, np.float32, 4 * t * (n + 4096), t)
+            room = 4 * t * (n + 4096)
+            return KernelValues(problem.rows, problem.kernel, np.dtype(np.float32), room, t)
 
         def compute(values: KernelValues) -> None:
             if not values.size:

@@ -30,7 +30,7 @@ from tests.reference.span import best_machine, orthonormal
 from tests.reference.svm import signed_kernel
 from widemargin import MaxMarginDA
 from widemargin.balls import CoreSet
-from widemargin.span.levels import SpanSizes
+from widemargin.span.span_sizes import SpanSizes
 
 # Core sets: MMDA-CVM.
 

@@ -91,8 +91,9 @@ class Data:
             "grow": False,
             "dtype": np.float64,
             "room": 10**8,
-        }
-        solver = SpanFit(problem, choice, **(options | changes))
+        } | changes
+        options["dtype"] = np.dtype(options["dtype"])
+        solver = SpanFit(problem, choice, **options)
         with single_threaded_blas():
             return solver, run(solver, limits or Limits(max_iter=3000), report)
 

@@ -35,7 +35,7 @@ def small_values(kind, room, dtype=np.float64, threads=1):
         stored, kernel = plain("rbf", X, X), make_kernel("precomputed")
         Z = np.arange(9.0)[:, None]
     rows = rows_of(stored, 16, threads, kind == "precomputed")
-    values = KernelValues(rows, kernel, dtype, room, 9)
+    values = KernelValues(rows, kernel, np.dtype(dtype), room, 9)
     assert values.step == 16
     values.add(Z[:5])
     values.add(Z[5:])
@@ -120,6 +120,6 @@ def test_rows_change_places_with_their_values(threads):
     counted = values.n_kernel
     np.testing.assert_allclose(scanned(values, 0, 150), expected[order], atol=1e-14)
     assert values.n_kernel == counted
-    fresh = KernelValues(values.rows, values.kernel, np.float64, 0, 9)
+    fresh = KernelValues(values.rows, values.kernel, np.dtype(np.float64), 0, 9)
     fresh.add(np.vstack([panel.vectors for panel in values._panels]))
     np.testing.assert_allclose(scanned(fresh, 0, 150), expected[order], atol=1e-14)

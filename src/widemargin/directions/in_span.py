@@ -64,15 +64,15 @@ class SpanFinder:
         if self._latest is None:
             solver = span_solver(self.problem, self.options)
             self._room = solver.max_vectors
-            whole = len(problems) == self.problem.n_problems
-            if not whole:
+            together = len(problems) == self.problem.n_problems
+            if not together:
                 # The problems come one by one, but the vectors are to be good for all of them.
                 solver.tol = max(self.options.tol, _CHOICE_TOL)
             result = self._with_a_step(solver, self._run(solver, deadline), deadline)
             self._latest = solver
-            chosen = columns if whole else list(problems)
+            chosen = columns if together else list(problems)
             rough = self._directions(solver, result, chosen, problems, earlier)
-            if whole or not result.converged:
+            if together or not result.converged:
                 return rough
         units = [self._units(found) for found in earlier]
         directions = np.stack([each.T for each in units]) if units[0].shape[1] else None

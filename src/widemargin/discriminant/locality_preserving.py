@@ -166,19 +166,19 @@ class LocalityPreservingProjection(ProjectionEstimator):
                 data = self._unlabelled(X, sample_weight, threads)
             features = self._fit_span(data)
             distinct = distinct_rows(data.rows, data.code, data.weight)
-            whole = scatter_of(
+            scatter = scatter_of(
                 distinct.rows, np.zeros_like(distinct.code), distinct.weight, 1, features
             )
-            unit = whole.unit if whole.unit > 0 else 1.0
-            edges = joined_neighbours(distinct, features, whole.mean[0], unit, self.n_neighbors)
+            unit = scatter.unit if scatter.unit > 0 else 1.0
+            edges = joined_neighbours(distinct, features, scatter.mean[0], unit, self.n_neighbors)
             graph = self._graph(edges, distinct.weight, unit)
             everything = np.arange(len(distinct.index))
-            points = FeatureRows(distinct.rows, everything, features, whole.mean[0], unit)
+            points = FeatureRows(distinct.rows, everything, features, scatter.mean[0], unit)
             moments = graph_moments(points, graph)
             found = self._directions(moments)
             n = check_n_components(self.n_components, features.width, len(found.values), "")
         self.eigenvalues_ = np.clip(found.values[:n], 0.0, 2.0)
-        self._keep(per_unit(found.vectors[:, :n].T, unit), whole.mean[0] + unit * moments.mean)
+        self._keep(per_unit(found.vectors[:, :n].T, unit), scatter.mean[0] + unit * moments.mean)
         return self
 
     def _check_parameters(self) -> None:

@@ -344,13 +344,13 @@ def per_unit(matrix: Matrix, unit: float) -> Matrix:
     Directions divide by the size of the rows, and there are smaller numbers than one can divide by.
     """
     with np.errstate(over="ignore"):
-        own: Matrix = matrix / (unit if unit > 0 else 1.0)
-    if not np.isfinite(own).all():
+        directions: Matrix = matrix / (unit if unit > 0 else 1.0)
+    if not np.isfinite(directions).all():
         raise ValueError(
             "X has values so close to each other that numbers as large as one over their "
             "differences do not exist; scale X (for example with StandardScaler)."
         )
-    return own
+    return directions
 
 
 def _unit(rows: Matrix) -> float:

@@ -84,8 +84,8 @@ def whitened(
     if not matrix.shape[1]:
         spread = float(np.sqrt(scatter.scaled_variance()))
         matrix = np.eye(scatter.n_features) / (spread if spread > 0 else 1.0)
-    own = per_unit(matrix, scatter.unit)
-    return Whitening(own, scatter.origin + scatter.unit * center, means @ matrix)
+    per_row_unit = per_unit(matrix, scatter.unit)
+    return Whitening(per_row_unit, scatter.origin + scatter.unit * center, means @ matrix)
 
 
 def _inverse_root(covariance: Matrix, varies: NDArray[np.intp]) -> Matrix:

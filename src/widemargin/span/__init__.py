@@ -18,8 +18,9 @@ from widemargin.span.landmarks import (
     Strategy,
     as_strategy,
 )
-from widemargin.span.levels import SpanFit, SpanSizes
+from widemargin.span.levels import SpanFit
 from widemargin.span.span_engine import SpanOptions, fit_span, solve_in_span, span_solver
+from widemargin.span.span_sizes import SpanSizes
 
 __all__ = [
     "STRATEGIES",

@@ -126,23 +126,15 @@ class Basis:
         if rank and not packed[0, 0] ** 2 > least:
             rank = 0
         chosen = pivots[:rank] - 1
-        factor = np.zeros((old + rank, old + rank))
-        factor[:old, :old] = self.factor
-        factor[old:, :old] = below[chosen]
-        factor[old:, old:] = np.tril(packed[:rank, :rank])
-        gram = np.empty_like(factor)
-        gram[:old, :old] = self.gram
-        gram[old:, :old] = cross[chosen]
-        gram[:old, old:] = cross[chosen].T
-        gram[old:, old:] = square[np.ix_(chosen, chosen)]
+        nothing, corner = np.zeros((old, rank)), np.tril(packed[:rank, :rank])
+        factor = np.block([[self.factor, nothing], [below[chosen], corner]])
+        cross, square = cross[chosen], square[np.ix_(chosen, chosen)]
+        gram = np.block([[self.gram, cross.T], [cross, square]])
         return Basis(_joined(self.vectors, new[chosen]), gram, factor)
 
     def metric(self, beta: Matrix) -> Matrix:
         """Return K_z β of coefficients whose last row, the bias, stays as it is."""
-        metric = np.empty_like(beta)
-        np.matmul(self.gram, beta[:-1], out=metric[:-1])
-        metric[-1] = beta[-1]
-        return metric
+        return np.vstack([self.gram @ beta[:-1], beta[-1]])
 
     def whitened(self, products: Matrix) -> Matrix:
         """Return L⁻¹ b for the columns b: coordinates of the vectors with products b = k(Z, ·)."""

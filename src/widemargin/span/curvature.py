@@ -115,17 +115,17 @@ class Curvature:
         multiple = schedule[min(self._formed, len(schedule) - 1)]
         self._rows = max(_LEAST_ROWS, multiple * (basis.size + 1))
         self._formed += 1
-        everything = np.arange(len(scores))
-        inside = [
-            self._inside(scores, group) if plan.labels else everything for group in plan.groups
-        ]
         one_by_one = len(plan.groups) == 1
+        everything = np.arange(len(scores))
+        tasks = [
+            (group, self._inside(scores, group) if plan.labels else everything)
+            for group in plan.groups
+        ]
 
         def work(task: tuple[IndexArray, IndexArray]) -> dict[int, NDArray[Any]]:
             group, index = task
             return self._factorise(basis, group, self._sums(index, plan.folds, one_by_one), plan)
 
-        tasks = list(zip(plan.groups, inside, strict=True))
         # A chunk of rows, its product, the sum and a factor.
         most = 4 * 8 * (basis.size + 1) * max(basis.size + 1, _CHUNK // 4)
         memory = self.problem.rows.memory
@@ -136,32 +136,29 @@ class Curvature:
             self._cost += _MATRIX * rows * basis.size**2
 
     def _plan(self, live: IndexArray, size: int, moved: bool) -> _Plan:
-        """Return which problems share what, so that factors of `size` values fit."""
-        problem = self.problem
-        groups = self._groups(live, labels=moved)
+        """Return which problems share what, so that factors of `size` values fit.
+
+        Many factors are read from memory in every step: float32 halves that. It is enough to step
+        by, unless kernel values are precise for a reason.
+        """
+        problem, groups = self.problem, self._groups(live, labels=moved)
         folds = 1 < len(problem.counts) <= _MOST_FOLDS
         # Problems that differ in their folds only are one kind.
         kinds = np.vstack([problem.table, problem.C[None]])[:, live]
         n_kinds = len(np.unique(kinds, axis=1).T)
         n_factors = len(live) if folds else n_kinds
-        for dtype in self._precisions(n_factors):
-            if n_factors * size * np.dtype(dtype).itemsize <= self.room:
-                return _Plan(groups, moved, folds, True, dtype)
-        if n_kinds * size * 4 <= self.room:
-            return _Plan(groups, moved, False, True, np.float32)
-        if len(groups) * size * 4 > self.room:
-            groups, moved = self._groups(live, labels=False), False
-        return _Plan(groups, moved, False, False, np.float32)
-
-    def _precisions(self, n_factors: int) -> tuple[DTypeLike, ...]:
-        """Return the precisions of factors in the order of preference.
-
-        Many factors are read from memory in every step: float32 halves that. It is enough to step
-        by, unless kernel values are precise for a reason.
-        """
-        if n_factors > 1 and self.values.dtype == np.float32:
-            return (np.float32,)
-        return np.float64, np.float32
+        # In the order of preference, each with the bytes of a value and the number of factors.
+        plans = [
+            (8, n_factors, _Plan(groups, moved, folds, True, np.float64)),
+            (4, n_factors, _Plan(groups, moved, folds, True, np.float32)),
+            (4, n_kinds, _Plan(groups, moved, False, True, np.float32)),
+            (4, len(groups), _Plan(groups, moved, False, False, np.float32)),
+        ]
+        rough = n_factors > 1 and self.values.dtype == np.float32
+        for each, count, plan in plans[rough:]:
+            if each * count * size <= self.room:
+                return plan
+        return _Plan(self._groups(live, labels=False), False, False, False, np.float32)
 
     def _groups(self, live: IndexArray, labels: bool) -> list[IndexArray]:
         """Return the problems that share sums: the same power of ten of C, and labels if asked."""
@@ -192,13 +189,8 @@ class Curvature:
             value = float(C[p]) if plan.each_C else float(np.median(C[group]))
             share = tuple(counts[:, p]) if plan.folds else (1.0,)
             if (value, *share) not in made:
-                total = np.zeros_like(sums[0])
-                for matrix, counted in zip(sums, share, strict=True):
-                    if counted:
-                        total += counted * matrix
-                total *= value
-                factor = _factorised(basis, total)
-                made[(value, *share)] = factor.astype(plan.dtype, copy=False)
+                total = value * np.tensordot(share, sums, axes=1)
+                made[(value, *share)] = _factorised(basis, total).astype(plan.dtype, copy=False)
             factors[int(p)] = made[(value, *share)]
         return factors
 
@@ -250,11 +242,11 @@ class Curvature:
         chunk = rows_per_block(memory, 8 * size, _CHUNK, most_bytes=memory)
 
         def part(begin: int) -> Matrix:
-            some = rows[begin : begin + chunk]
-            features = scratch((len(some), size), np.float64)
-            self.values.take(some, features[:, :-1])
+            index = rows[begin : begin + chunk]
+            features = scratch((len(index), size), np.float64)
+            self.values.take(index, features[:, :-1])
             features[:, -1] = 1.0
-            features *= np.sqrt(self.problem.weight[some])[:, None]
+            features *= np.sqrt(self.problem.weight[index])[:, None]
             # NumPy sees a matrix and its own transpose, and does half the work.
             product: Matrix = features.T @ features
             return product

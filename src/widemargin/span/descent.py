@@ -6,10 +6,11 @@ solved yet; problems share each product with the kernel values. The precondition
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.kernels.kernel import check_finite
@@ -59,8 +60,6 @@ class SpanState:
         Steps in a row that gained nothing.
     rounding : float or None
         What the precision of the kernel values may hide of primal − dual, once it is known.
-    full_dual : float or None
-        Lower bound on the optimum of the full problem; known at the end.
     """
 
     beta: Matrix
@@ -74,7 +73,6 @@ class SpanState:
     steps: int = 0
     tired: int = 0
     rounding: float | None = None
-    full_dual: float | None = None
 
     def decrement(self) -> Vector:
         """Return Newton's estimates of how far the objectives are from their optima.
@@ -87,6 +85,7 @@ class SpanState:
         return np.where(decrement >= 0.0, decrement, np.inf)
 
 
+@dataclass(eq=False)
 class Descent:
     """Scores of all rows in all problems, and the steps that lower the objectives.
 
@@ -102,58 +101,51 @@ class Descent:
         Vectors that are expected at the most.
     bounds : bool
         Whether lower bounds on the optima are wanted.
-    directions : ndarray of shape (n_problems, n_directions, r), default=None
+    directions : ndarray of shape (n_problems, n_directions, r) or None
         Coefficients of unit vectors in the span that each w must be orthogonal to.
-    shared : Descent, default=None
+    shared : Descent or None
         Another one, whose vectors, kernel values and order of the rows are used.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        dtype: DTypeLike,
-        room: int,
-        width: int,
-        bounds: bool,
-        directions: NDArray[np.float64] | None = None,
-        shared: Descent | None = None,
-    ) -> None:
-        self.problem = problem
-        self.dtype = np.dtype(dtype)
-        self.directions = directions
-        self.bounds = bounds
+    problem: Problem
+    dtype: np.dtype[Any]
+    room: int
+    width: int
+    bounds: bool
+    directions: NDArray[np.float64] | None
+    shared: InitVar[Descent | None]
+
+    def __post_init__(self, shared: Descent | None) -> None:
+        problem = self.problem
         if shared is None:
             self.values = KernelValues(
-                problem.rows, problem.kernel, dtype, room, width, problem.n_problems
+                problem.rows, problem.kernel, self.dtype, self.room, self.width, problem.n_problems
             )
             self.basis = Basis.empty()
         else:
             self.values, self.basis = shared.values, shared.basis
-        self.curvature = Curvature(problem, self.values, room // 2)
+        self.curvature = Curvature(problem, self.values, self.room // 2)
         if shared is not None:
             self.curvature.adopt(shared.curvature)
-        self.scores: Values = np.zeros((problem.n, problem.n_problems), dtype=dtype)
+        self.scores: Values = np.zeros((problem.n, problem.n_problems), dtype=self.dtype)
         # Whose scores they are; None in the middle of a step, which may be interrupted.
         self.scores_of: Matrix | None = None
-        # Whether a sample of the rows may say how long a step is.
-        self._trusts_sample = True
-        self._begin_constraints()
-        self.forget_steps()
+        self._begin()
 
     def extend(self, basis: Basis) -> None:
         """Go on with a basis that begins with the one before."""
         self.values.add(basis.vectors.values[self.basis.size :])
         self.basis = basis
-        self._trusts_sample = True
         self.curvature.forget()
-        self._begin_constraints()
-        self.forget_steps()
+        self._begin()
 
-    def _begin_constraints(self) -> None:
+    def _begin(self) -> None:
+        # Whether a sample of the rows may say how long a step is.
+        self._trusts_sample = True
         self.constraints: Constraints | None = None
-        if self.directions is not None:
+        if self.directions is not None and self.basis.size:
             self.constraints = Constraints(self.directions, self.basis, self.curvature)
+        self.forget_steps()
 
     def forget_steps(self) -> None:
         """Begin anew with directions and bounds: what is minimised has changed."""
@@ -215,11 +207,11 @@ class Descent:
         sums: Vector,
     ) -> SpanState:
         """Return the state that follows from a pass over the rows."""
+        if before is None:
+            zero = np.zeros(self.problem.n_problems)
+            before = SpanState(beta, np.zeros_like(beta), None, zero, zero, n_rows)
+        gradient, primal, dual = before.gradient.copy(), before.primal.copy(), before.dual.copy()
         metric = self.basis.metric(beta[:, live])
-        zero = np.zeros(self.problem.n_problems)
-        gradient = np.zeros_like(beta) if before is None else before.gradient.copy()
-        primal = zero if before is None else before.primal.copy()
-        dual = zero.copy() if before is None else before.dual.copy()
         tangential = metric - pull
         if self.constraints is not None:
             self.constraints.take_from_gradient(tangential, live)
@@ -252,10 +244,7 @@ class Descent:
     def moments(self, beta: Matrix) -> Matrix:
         """Return Σ_i s_i k_z(x_i) f(x_i) over all rows for functions f = Σ β k(z, ·)."""
         visit = Moments(beta, self.problem.weight)
-        total = np.zeros_like(beta)
-        for partial in self.values.scan(visit, 0, self.problem.n):
-            total += partial
-        return total
+        return np.asarray(sum(self.values.scan(visit, 0, self.problem.n)))
 
     # A step.
 
@@ -321,8 +310,6 @@ class Descent:
         """Return the state with Newton matrices formed at it."""
         scores = self.scores[: state.n_rows]
         self.curvature.form(self.basis, scores, live, bool(state.beta.any()))
-        if self.constraints is not None:
-            self.constraints.forget_curvature()
         self._conjugate = None
         return replace(state, newton=self._newton(state.gradient, live))
 
@@ -386,9 +373,7 @@ class Descent:
 
     def _whitened(self, pull: Matrix, live: IndexArray) -> Matrix:
         """Return Σ α y φ_z(x) in an orthonormal basis, without its part along the directions."""
-        whitened = np.empty_like(pull)
-        whitened[:-1] = self.basis.whitened(pull[:-1])
-        whitened[-1] = pull[-1]
+        whitened = np.vstack([self.basis.whitened(pull[:-1]), pull[-1]])
         if self.constraints is not None:
             self.constraints.take_from_whitened(whitened, live)
         return whitened

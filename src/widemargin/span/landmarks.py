@@ -8,9 +8,10 @@ their weights, so that a row of weight k counts as k copies do.
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from widemargin.span.basis import Vectors
 Felt = Callable[[], Vector]
 
 
-class Choice(Protocol):
+class Choice(ABC):
     """Vectors that can be drawn.
 
     Attributes
@@ -34,21 +35,27 @@ class Choice(Protocol):
         Whether the first of many vectors are a good choice of a few; else all are drawn at once.
     of_rows : bool
         Whether vectors are training rows.
+    available : int or None
+        How many there are, if that is no matter of the rows.
     drawn : int
         How many were drawn.
     """
 
-    nested: bool
-    of_rows: bool
-    drawn: int
+    nested: ClassVar[bool] = False
+    of_rows: ClassVar[bool] = False
+    available: int | None = None
+    drawn: int = 0
 
     @property
+    @abstractmethod
     def exhausted(self) -> bool:
         """Whether there are no more."""
 
     def adopt(self, index: IndexArray) -> bool:
         """Count rows as drawn, and return whether that makes sense."""
+        return False
 
+    @abstractmethod
     def draw(self, count: int, felt: Felt | None) -> Vectors:
         """Return `count` more vectors, or as many as there are.
 
@@ -102,11 +109,7 @@ class KMeansVectors:
 
     def begin(self, rows: Rows, kernel: Kernel, weight: Vector, rng: np.random.Generator) -> Choice:
         """Return what vectors are drawn from."""
-        if kernel.name == "precomputed":
-            raise ValueError(
-                "vectors='kmeans' needs the rows themselves, not kernel='precomputed'; use "
-                "vectors='random', 'core' or 'leverage'."
-            )
+        _check_not_precomputed(kernel, "vectors='kmeans'")
         return _Centres(rows, weight, rng, self.rows_per_vector, self.n_iter)
 
 
@@ -132,7 +135,7 @@ class LeverageVectors:
 
     def begin(self, rows: Rows, kernel: Kernel, weight: Vector, rng: np.random.Generator) -> Choice:
         """Return what vectors are drawn from."""
-        return _Leverage(rows, kernel, weight, rng, self.pool)
+        return _Leverage(rows, weight, rng, kernel, self.pool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,12 +146,16 @@ class GivenVectors:
 
     def begin(self, rows: Rows, kernel: Kernel, weight: Vector, rng: np.random.Generator) -> Choice:
         """Return what vectors are drawn from."""
-        if kernel.name == "precomputed":
-            raise ValueError(
-                "an array of vectors needs a kernel that can be evaluated, not "
-                "kernel='precomputed'; use vectors='random', 'core' or 'leverage'."
-            )
+        _check_not_precomputed(kernel, "an array of vectors")
         return _Given(self.vectors)
+
+
+def _check_not_precomputed(kernel: Kernel, what: str) -> None:
+    if kernel.name == "precomputed":
+        raise ValueError(
+            f"{what} needs the rows themselves, not kernel='precomputed'; use vectors='random', "
+            "'core' or 'leverage'."
+        )
 
 
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
@@ -192,18 +199,18 @@ def given_vectors(name: str, vectors: Any, n_features: int) -> Matrix:
     return dense
 
 
-class _RandomRows:
+@dataclass(eq=False)
+class _RandomRows(Choice):
     """Rows in a random order, heavier ones earlier."""
 
-    nested = True
-    of_rows = True
+    rows: Rows
+    weight: Vector
+    rng: np.random.Generator
+    nested: ClassVar[bool] = True
+    of_rows: ClassVar[bool] = True
 
-    def __init__(self, rows: Rows, weight: Vector, rng: np.random.Generator) -> None:
-        self.rows = rows
-        self.weight = weight
-        self.rng = rng
-        self.drawn = 0
-        self._left = np.ones(rows.shape[0], dtype=bool)
+    def __post_init__(self) -> None:
+        self._left = np.ones(self.rows.shape[0], dtype=bool)
 
     @property
     def exhausted(self) -> bool:
@@ -218,8 +225,7 @@ class _RandomRows:
         return self._take(_draw(self.weight * self._left, count, self.rng))
 
     def _take(self, index: IndexArray) -> Vectors:
-        self._left[index] = False
-        self.drawn += len(index)
+        self.adopt(index)
         return Vectors(self.rows.take(index), index)
 
 
@@ -234,23 +240,14 @@ class _CoreRows(_RandomRows):
         return self._take(index)
 
 
+@dataclass(eq=False)
 class _Leverage(_RandomRows):
     """Rows drawn from a pool by their distance from the span of the ones before."""
 
-    nested = False
-
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        weight: Vector,
-        rng: np.random.Generator,
-        pool: int,
-    ) -> None:
-        super().__init__(rows, weight, rng)
-        self.kernel = kernel
-        self.pool = pool
-        self._covered = False
+    kernel: Kernel
+    pool: int
+    nested: ClassVar[bool] = False
+    _covered: bool = False
 
     @property
     def exhausted(self) -> bool:
@@ -290,33 +287,19 @@ class _Leverage(_RandomRows):
         return self._take(pool[chosen])
 
 
-class _Centres:
+@dataclass(eq=False)
+class _Centres(Choice):
     """Centres of k-means."""
 
-    nested = False
-    of_rows = False
-
-    def __init__(
-        self,
-        rows: Rows,
-        weight: Vector,
-        rng: np.random.Generator,
-        rows_per_vector: int,
-        n_iter: int,
-    ) -> None:
-        self.rows = rows
-        self.weight = weight
-        self.rng = rng
-        self.rows_per_vector = rows_per_vector
-        self.n_iter = n_iter
-        self.drawn = 0
+    rows: Rows
+    weight: Vector
+    rng: np.random.Generator
+    rows_per_vector: int
+    n_iter: int
 
     @property
     def exhausted(self) -> bool:
         return self.drawn > 0
-
-    def adopt(self, index: IndexArray) -> bool:
-        return False
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
         from sklearn.cluster import KMeans
@@ -336,23 +319,16 @@ class _Centres:
         return Vectors(np.asarray(means.cluster_centers_), None)
 
 
-class _Given:
-    """The user's own vectors, in their order."""
-
-    nested = False
-    of_rows = False
+class _Given(Choice):
+    """Vectors that a user gives, in their order."""
 
     def __init__(self, vectors: NDArray[Any]) -> None:
         self.vectors = vectors
         self.available = len(vectors)
-        self.drawn = 0
 
     @property
     def exhausted(self) -> bool:
         return self.drawn >= len(self.vectors)
-
-    def adopt(self, index: IndexArray) -> bool:
-        return False
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
         new = self.vectors[self.drawn : self.drawn + count]

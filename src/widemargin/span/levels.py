@@ -26,21 +26,23 @@ its value is a lower bound on the optimum, and costs no pass over the kernel val
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Values
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier
-from widemargin.loop import Ended, Stop, bounds, relative_gap
+from widemargin.loop import Ended, Solver, Stop, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis, Vectors
 from widemargin.span.descent import Descent, SpanState
 from widemargin.span.landmarks import Choice
 from widemargin.span.losses import felt, hidden_by_rounding, nearest_margin
+from widemargin.span.span_sizes import SpanSizes
 
 # Rows, in multiples of the vectors, that the first fit looks at.
 _FIRST_ROWS = 8
@@ -61,31 +63,12 @@ _NEAR = 1.1
 # Steps in a row that gain nothing, after which there is nothing to gain at this precision.
 _TIRED = 5
 
-
 # Kernel values that are not finite make sums that are not, which `Descent` looks at.
 _overflow_shows_in_the_sums = np.errstate(over="ignore", invalid="ignore")
 
 
-@dataclass(frozen=True)
-class SpanSizes:
-    """Sizes at which a span fit changes its ways.
-
-    Attributes
-    ----------
-    first_vectors : int
-        Vectors to start with.
-    near_share : float
-        Rows near a margin are brought to the front if they are no more than this share of all.
-    few_values : int
-        Kernel values that are computed in float64 in no time.
-    """
-
-    first_vectors: int = 256
-    near_share: float = 0.6
-    few_values: int = 4_000_000
-
-
-class SpanFit:
+@dataclass(eq=False)
+class SpanFit(Solver[SpanState]):
     """Fit problems in the span of vectors: a solver for ``loop.run``.
 
     Parameters
@@ -118,44 +101,38 @@ class SpanFit:
         Sizes at which it changes its ways.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        choice: Choice,
-        *,
-        tol: float,
-        max_vectors: int,
-        grow: bool,
-        dtype: DTypeLike,
-        room: int,
-        bounds: bool = True,
-        directions: NDArray[np.float64] | None = None,
-        earlier: Earlier | None = None,
-        shared: SpanFit | None = None,
-        sizes: SpanSizes | None = None,
-    ) -> None:
-        self.problem = problem
-        self.choice = choice
-        self.tol = tol
-        self.sizes = SpanSizes() if sizes is None else sizes
-        self.max_vectors = min(max_vectors, problem.n) if choice.of_rows else max_vectors
-        self.grow = grow
-        self.room = room
-        self.bounds = bounds
-        self.directions = directions
-        self.earlier = earlier
-        self.shared = shared
+    problem: Problem
+    choice: Choice
+    tol: float
+    max_vectors: int
+    grow: bool
+    dtype: np.dtype[Any]
+    room: int
+    bounds: bool = True
+    directions: NDArray[np.float64] | None = None
+    earlier: Earlier | None = None
+    shared: SpanFit | None = None
+    sizes: SpanSizes = field(default_factory=SpanSizes)
+
+    def __post_init__(self) -> None:
+        problem, shared = self.problem, self.shared
+        if self.choice.of_rows:
+            self.max_vectors = min(self.max_vectors, problem.n)
         # The row that is in each place: rows change places at the end.
         self.order: IndexArray = np.arange(problem.n)
         if shared is not None:
             self.order = shared.order.copy()
             problem = problem.subset(self.order)
-        other: Descent | None = None if shared is None else shared.descent
-        self.descent: Descent = self._descent(problem, dtype, other)
+        self._begin(problem, self.dtype, None if shared is None else shared.descent)
         kinds = np.vstack([problem.C, problem.counts])
         _, machine = np.unique(kinds, axis=1, return_inverse=True)
         self._machines = [np.flatnonzero(machine.ravel() == m) for m in range(machine.max() + 1)]
         self._level_primal = np.inf
+
+    def _begin(self, problem: Problem, dtype: np.dtype[Any], shared: Descent | None) -> None:
+        self.descent = Descent(
+            problem, dtype, self.room, self.max_vectors, self.bounds, self.directions, shared
+        )
 
     @property
     def basis(self) -> Basis:
@@ -176,8 +153,8 @@ class SpanFit:
         if self.earlier is not None and self.choice.adopt(self.earlier.index):
             return self._from_earlier(self.earlier)
         if self.shared is None:
-            whole = not self.choice.nested or self.directions is not None
-            first = self.max_vectors if whole else min(self.max_vectors, self.sizes.first_vectors)
+            at_once = not self.choice.nested or self.directions is not None
+            first = self.max_vectors if at_once else min(self.max_vectors, self.sizes.first_vectors)
             self.descent.extend(self._basis_with(self.choice.draw(first, None)))
         beta = np.zeros((self.basis.size + 1, self._now.n_problems))
         self.descent.scores_of = beta
@@ -194,8 +171,8 @@ class SpanFit:
             if self._worth_growing(state):
                 return self._with_more_vectors(state)
             state = replace(state, final=True)
-            whole = state.n_rows == self._now.n
-            return self._on_near_rows(state) if whole else self._with_more_rows(state)
+            complete = state.n_rows == self._now.n
+            return self._on_near_rows(state) if complete else self._with_more_rows(state)
         live = self._live(state)
         if not len(live):
             return self._proved(state)
@@ -238,7 +215,7 @@ class SpanFit:
         if state.n_rows < self._now.n or self.descent.scores_of is not state.beta:
             state = self._with_more_rows(state, self._now.n)
         if self.bounds and state.rounding is None:
-            state = replace(state, rounding=self._rounding(state))
+            state = replace(state, rounding=self._hidden(state))
         return state
 
     def _proved(self, state: SpanState) -> SpanState:
@@ -249,12 +226,12 @@ class SpanFit:
         if not self.bounds:
             everything = np.arange(self._now.n_problems)
             return replace(self.descent.estimated(state, everything), rounding=0.0)
-        hidden = self._rounding(state)
+        hidden = self._hidden(state)
         if hidden > 0.5 * self.tol * float(state.primal.sum()):
             return self._with_more_digits(state)
         return replace(state, rounding=hidden)
 
-    def _rounding(self, state: SpanState) -> float:
+    def _hidden(self, state: SpanState) -> float:
         return hidden_by_rounding(self._now, self.basis, state.beta, self.descent.scores)
 
     # What is done, and what to do next.
@@ -288,8 +265,7 @@ class SpanFit:
         if state.final:
             return state.shrunk and (not len(self._live(state)) or state.tired >= _TIRED)
         tol = _SAMPLE_TOL if state.n_rows < self._enough_rows else _VECTORS_TOL
-        C = self._now.C
-        near = (state.decrement() / C).sum() <= tol * (state.primal / C).sum()
+        near = (state.decrement() / self._now.C).sum() <= tol * self._overall(state)
         return bool(near) or state.steps >= _MOST_STEPS or not len(self._live(state))
 
     def _worth_growing(self, state: SpanState) -> bool:
@@ -308,7 +284,7 @@ class SpanFit:
         # Some vectors will turn out redundant: if half the values fit, all may.
         if values.rows_kept(self.max_vectors // 2) == n:
             return n
-        least = -(-_FIRST_ROWS * self.max_vectors // values.step) * values.step
+        least = _rounded_up(_FIRST_ROWS * self.max_vectors, values.step)
         return min(n, max(values.rows_kept(self.max_vectors), least))
 
     def _rows_after(self, n_rows: int) -> int:
@@ -316,25 +292,11 @@ class SpanFit:
         step, enough = self.descent.values.step, self._enough_rows
         if n_rows >= enough:
             return self._now.n
-        more = max(8 * n_rows, _FIRST_ROWS * self.basis.size, 1024)
-        more = -(-more // step) * step
+        more = _rounded_up(max(8 * n_rows, _FIRST_ROWS * self.basis.size, 1024), step)
         # Less than twice as many are better taken at once.
         return enough if 2 * more > enough else more
 
     # Levels.
-
-    def _descent(
-        self, problem: Problem, dtype: DTypeLike, shared: Descent | None = None
-    ) -> Descent:
-        return Descent(
-            problem,
-            dtype=dtype,
-            room=self.room,
-            width=self.max_vectors,
-            bounds=self.bounds,
-            directions=self.directions,
-            shared=shared,
-        )
 
     def again(
         self, problem: Problem, directions: NDArray[np.float64] | None, tol: float
@@ -355,19 +317,17 @@ class SpanFit:
         SpanFit
             A solver for ``loop.run``. This one must not go on beside it: rows may change places.
         """
-        return SpanFit(
-            problem,
-            self.choice,
+        return replace(
+            self,
+            problem=problem,
             tol=tol,
             # No more than are drawn.
             max_vectors=self.choice.drawn,
             grow=False,
             dtype=self.descent.dtype,
-            room=self.room,
-            bounds=self.bounds,
             directions=directions,
+            earlier=None,
             shared=self,
-            sizes=self.sizes,
         )
 
     def _basis_with(self, vectors: Vectors) -> Basis:
@@ -384,9 +344,8 @@ class SpanFit:
         return self.descent.look(beta, self._now.n)
 
     def _with_more_rows(self, state: SpanState, stop: int | None = None) -> SpanState:
-        descent, first = self.descent, state.n_rows
-        if descent.scores_of is not state.beta:
-            first = 0
+        descent = self.descent
+        first = state.n_rows if descent.scores_of is state.beta else 0
         if stop is None:
             stop = self._now.n if state.shrunk else self._rows_after(state.n_rows)
         descent.score(state.beta, first, stop)
@@ -416,8 +375,7 @@ class SpanFit:
         if not len(self._live(state)) or not descent.values.complete:
             return state
         near = nearest_margin(self._now, descent.scores) < _NEAR
-        step = descent.values.step
-        n_rows = -(-int(near.sum()) // step) * step
+        n_rows = _rounded_up(int(near.sum()), descent.values.step)
         if n_rows > self.sizes.near_share * n:
             return state
         back = n_rows + np.flatnonzero(near[n_rows:])
@@ -428,8 +386,13 @@ class SpanFit:
 
     def _with_more_digits(self, state: SpanState) -> SpanState:
         """Go on in float64 where float32 has no more to tell."""
-        descent = self._descent(self._now, np.float64)
-        descent.extend(self.basis)
-        self.descent = descent
-        after = descent.look(state.beta, state.n_rows)
+        problem, basis = self._now, self.basis
+        self._begin(problem, np.dtype(np.float64), None)
+        self.descent.extend(basis)
+        after = self.descent.look(state.beta, state.n_rows)
         return replace(after, final=state.final, shrunk=state.shrunk)
+
+
+def _rounded_up(number: int, step: int) -> int:
+    """Return the least multiple of a step that is not below a number."""
+    return -(-number // step) * step

@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.arrays import IndexArray, Values, Vector
+from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.expansion import Expansion
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis
-from widemargin.span.values import Product
+from widemargin.span.values import product
 from widemargin.threads import Compiled, ordered_map
 
 loops = Compiled("widemargin.qp.margin_loops")
@@ -33,9 +33,11 @@ Answer = TypeVar("Answer")
 _SCORES_AT_A_TIME = 1 << 16
 # Points of the segment that are tried: a finer grid gains nothing that a user would see.
 _GRID = np.linspace(0.0, 1.0, 65)[:, None]
-# Multiplications that are spent on measuring rounding, and rows at the least and at the most.
+# Multiplications that are spent on measuring rounding.
 _MULTIPLICATIONS = 2e9
+# Rows on which it is measured, at the least.
 _LEAST_MEASURED = 1024
+# And at the most.
 _MOST_MEASURED = 8192
 
 
@@ -126,11 +128,13 @@ def felt(problem: Problem, scores: Values, order: IndexArray, n_rows: int) -> Ve
     `order` tells which row stands in each place; the answer is in the rows' own order.
     """
     everything = np.arange(problem.n_problems)
-    total = np.zeros(problem.n)
-    for begin in range(0, n_rows, 16384):
-        where = slice(begin, min(n_rows, begin + 16384))
+
+    def look(where: slice) -> Vector:
         A, _ = slopes(problem, scores, where, everything)
-        total[order[where]] = np.abs(A / problem.C).sum(axis=1)
+        return np.asarray(np.abs(A / problem.C).sum(axis=1))
+
+    total = np.zeros(problem.n)
+    total[order[:n_rows]] = np.concatenate(_in_threads(problem, look, n_rows))
     return total
 
 
@@ -174,8 +178,7 @@ class Slopes:
     def __call__(self, values: list[Values], where: slice) -> tuple[Any, Vector]:
         """Return the sums over a block."""
         if self.change is not None:
-            moved = np.empty((where.stop - where.start, len(self.live)), dtype=self.scores.dtype)
-            Product(self.change, moved)(values, slice(0, len(moved)))
+            moved = product(values, self.change[:-1]) + self.change[-1]
             self.scores[where.start : where.stop, self.live] += moved
         A, sums = slopes(self.problem, self.scores, where, self.live, self.mixture)
         return np.concatenate([piece.T @ A for piece in values]), sums
@@ -195,15 +198,9 @@ class LowerBound:
         self.mixture: Values = np.zeros((problem.n, problem.n_problems), dtype=dtype)
         self._linear = np.zeros(problem.n_problems)
         self._quadratic = np.zeros(problem.n_problems)
-        self._whitened: NDArray[np.float64] | None = None
+        self._whitened: Matrix | None = None
 
-    def improved(
-        self,
-        scores: Values,
-        live: IndexArray,
-        whitened: NDArray[np.float64],
-        sums: NDArray[np.float64],
-    ) -> Vector:
+    def improved(self, scores: Values, live: IndexArray, whitened: Matrix, sums: Matrix) -> Vector:
         """Take in the dual points of the scores, and return the bounds.
 
         Parameters
@@ -260,9 +257,7 @@ def _value(linear: Vector, quadratic: Vector) -> Vector:
     return value
 
 
-def hidden_by_rounding(
-    problem: Problem, basis: Basis, beta: NDArray[np.float64], scores: Values
-) -> float:
+def hidden_by_rounding(problem: Problem, basis: Basis, beta: Matrix, scores: Values) -> float:
     """Return how far rounded kernel values may move primal − dual, as measured on some rows.
 
     If scores are off by e, the loss C Σ s ξ² moves by 2C Σ s ξ y e + C Σ s e² at the most, and so
@@ -280,10 +275,7 @@ def hidden_by_rounding(
     sign = problem.signs(index)
     weight = problem.weight[index, None] * problem.C * problem.counts[problem.fold[index]]
     slope = 2.0 * weight * np.maximum(0.0, 1.0 - sign * scores[index]) * sign * error
-    standard_error = slope.std(axis=0) / np.sqrt(len(index))
+    most = np.abs(slope.mean(axis=0)) + 3.0 * slope.std(axis=0) / np.sqrt(len(index))
     # Never more than if no errors cancelled.
-    moved = np.minimum(
-        np.abs(slope.mean(axis=0)) + 3.0 * standard_error, np.abs(slope).mean(axis=0)
-    )
-    moved += (weight * error * error).mean(axis=0)
+    moved = np.minimum(most, np.abs(slope).mean(axis=0)) + (weight * error * error).mean(axis=0)
     return 2.0 * n * float(moved.sum())

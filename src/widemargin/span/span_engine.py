@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from widemargin.expansion import Fitted, MachineOptions
-from widemargin.kernels import Kernel
 from widemargin.loop import Limits, Result, run
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import solve_margin_dual
 from widemargin.span.basis import Vectors, kernel_matrix
 from widemargin.span.descent import SpanState
 from widemargin.span.landmarks import CoreVectors, Strategy
-from widemargin.span.levels import SpanFit, SpanSizes
+from widemargin.span.levels import SpanFit
+from widemargin.span.span_sizes import SpanSizes
 from widemargin.threads import ordered_map
 
 # Gaps below this ask for float64.
@@ -31,6 +30,7 @@ _AUTO_VECTORS = 1024
 # Relative gap to which the full problem is solved on the vectors' rows: its bound is rarely tight
 # enough for more to matter.
 _FULL_GAP = 0.02
+# Rounds of its solver at the most.
 _FULL_ROUNDS = 20
 
 
@@ -89,41 +89,33 @@ def solve_in_span(problem: Problem, options: SpanOptions) -> tuple[SpanFit, Resu
 def span_solver(problem: Problem, options: SpanOptions) -> SpanFit:
     """Return a solver of problems in a span that fits into memory."""
     choice = options.landmarks.begin(problem.rows, problem.kernel, problem.weight, options.rng)
-    limit = _most_by_matrices(problem, options.memory)
+    # For how many vectors there is room, by their matrices.
+    matrices = _MATRICES + 0.5 * len(np.unique(problem.table, axis=1).T)
+    limit = max(1, int(np.sqrt(_MATRICES_SHARE * options.memory / (8 * matrices))))
     if options.max_vectors is not None:
         most = min(options.max_vectors, limit)
     else:
         by_values = int(_VALUES_SHARE * options.memory / (4 * problem.n))
         most = min(limit, max(_AUTO_VECTORS, by_values))
-        most = min(getattr(choice, "available", problem.n), most)
+        most = min(choice.available or problem.n, most)
         if not choice.nested:
             # All are drawn at once, without a look at what half of them would do.
-            most = min(most, max(_AUTO_VECTORS, getattr(choice, "available", 0)))
+            most = min(most, max(_AUTO_VECTORS, choice.available or 0))
+    # float32 where its rounding does not matter, and its speed does.
     few = problem.n * most <= options.span_sizes.few_values
+    coarse = problem.kernel.constant_diagonal is not None and options.tol >= _FINE_TOL
     return SpanFit(
         problem,
         choice,
         tol=options.tol,
         max_vectors=most,
         grow=options.max_vectors is None,
-        dtype=np.float64 if few else _value_dtype(problem.kernel, options.tol),
+        dtype=np.dtype(np.float32 if coarse and not few else np.float64),
         room=int(_VALUES_SHARE * options.memory),
         earlier=options.earlier,
         bounds=options.prove,
         sizes=options.span_sizes,
     )
-
-
-def _most_by_matrices(problem: Problem, memory: int) -> int:
-    """Return for how many vectors there is room, by their matrices."""
-    matrices = _MATRICES + 0.5 * len(np.unique(problem.table, axis=1).T)
-    return max(1, int(np.sqrt(_MATRICES_SHARE * memory / (8 * matrices))))
-
-
-def _value_dtype(kernel: Kernel, tol: float) -> DTypeLike:
-    """Return float32 where its rounding does not matter, else float64."""
-    coarse = kernel.constant_diagonal is not None and tol >= _FINE_TOL
-    return np.float32 if coarse else np.float64
 
 
 def full_dual(solver: SpanFit) -> float:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Values
 from widemargin.kernels import Kernel
@@ -39,6 +39,7 @@ class _Panel:
     ready: NDArray[np.bool_]
 
 
+@dataclass(eq=False)
 class KernelValues:
     """The matrix k(X, Z) by blocks of rows.
 
@@ -58,25 +59,20 @@ class KernelValues:
         Columns that values will be multiplied with; so does it.
     """
 
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        dtype: DTypeLike,
-        room: int,
-        width: int,
-        columns: int = 1,
-    ) -> None:
-        self.rows = rows
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
+    rows: Rows
+    kernel: Kernel
+    dtype: np.dtype[Any]
+    room: int
+    width: int
+    columns: int = 1
+    n_kernel: int = 0
+    n_passes: int = 0
+
+    def __post_init__(self) -> None:
         # Where little is done with each value, larger blocks save more than the cache would.
-        most = _BLOCK_BYTES if columns >= _MANY_COLUMNS else 4 * _BLOCK_BYTES
-        block = min(rows.memory // 16, most)
-        self.step = max(16, min(_MOST_ROWS, block // (self.dtype.itemsize * max(1, width))))
-        self.room = room
-        self.n_kernel = 0
-        self.n_passes = 0
+        most = _BLOCK_BYTES if self.columns >= _MANY_COLUMNS else 4 * _BLOCK_BYTES
+        block = min(self.rows.memory // 16, most)
+        self.step = max(16, min(_MOST_ROWS, block // (self.dtype.itemsize * max(1, self.width))))
         self._panels: list[_Panel] = []
 
     def rows_kept(self, width: int) -> int:
@@ -135,8 +131,8 @@ class KernelValues:
     @property
     def complete(self) -> bool:
         """Whether the values of all rows are kept and computed."""
-        whole = self.kept_rows == self.rows.shape[0]
-        return whole and all(panel.ready.all() for panel in self._panels)
+        all_kept = self.kept_rows == self.rows.shape[0]
+        return all_kept and all(panel.ready.all() for panel in self._panels)
 
     def swap(self, left: IndexArray, right: IndexArray) -> None:
         """Let rows change places, in pairs; all values must be kept."""
@@ -182,19 +178,19 @@ class KernelValues:
     def _block(self, where: slice) -> tuple[int, list[Values]]:
         """Return how many values were computed, and those of a block."""
         number, size = where.start // self.step, where.stop - where.start
-        whole = where.stop == min(self.rows.shape[0], (number + 1) * self.step)
-        whole &= where.start == number * self.step
+        uncut = where.stop == min(self.rows.shape[0], (number + 1) * self.step)
+        uncut &= where.start == number * self.step
         missing = [p for p in self._panels if number >= len(p.ready) or not p.ready[number]]
         if not missing:
             return 0, [panel.kept[where] for panel in self._panels]
         block = self.rows.block(where)
-        spare = sum(len(p.vectors) for p in missing if number >= len(p.ready) or not whole)
+        spare = sum(len(p.vectors) for p in missing if number >= len(p.ready) or not uncut)
         workspace = scratch((size, spare), self.dtype).ravel()
         pieces = []
         for panel in self._panels:
             room, width = number < len(panel.ready), len(panel.vectors)
             ready = room and panel.ready[number]
-            keeps = ready or (room and whole)
+            keeps = ready or (room and uncut)
             if keeps:
                 into = panel.kept[where]
             else:
@@ -214,6 +210,13 @@ def _gather(values: Values, index: IndexArray, out: NDArray[np.float64]) -> None
         out[begin : begin + 64] = values[index[begin : begin + 64]]
 
 
+def product(values: list[Values], beta: Values) -> Values:
+    """Return the product of kernel values, in one or several pieces, with coefficients."""
+    ends = np.cumsum([piece.shape[1] for piece in values])[:-1]
+    parts = zip(values, np.split(beta, ends), strict=True)
+    return np.asarray(sum(piece @ part for piece, part in parts))
+
+
 @dataclass(frozen=True)
 class Product:
     """Visitor: scores of coefficients whose last row is the bias."""
@@ -223,12 +226,7 @@ class Product:
 
     def __call__(self, values: list[Values], where: slice) -> None:
         """Write the products of a block."""
-        into = self.out[where]
-        into[...] = self.beta[-1]
-        column = 0
-        for piece in values:
-            into += piece @ self.beta[column : column + piece.shape[1]]
-            column += piece.shape[1]
+        np.add(product(values, self.beta[:-1]), self.beta[-1], out=self.out[where])
 
 
 @dataclass(frozen=True)
@@ -241,10 +239,5 @@ class Moments:
     def __call__(self, values: list[Values], where: slice) -> Any:
         """Return the sums over a block."""
         # In float64, for a sum over all rows is what others must be orthogonal to.
-        weighted = np.zeros((where.stop - where.start, self.beta.shape[1]))
-        column = 0
-        for piece in values:
-            weighted += piece @ self.beta[column : column + piece.shape[1]]
-            column += piece.shape[1]
-        weighted *= self.weight[where, None]
+        weighted = product(values, self.beta) * self.weight[where, None]
         return np.concatenate([piece.T @ weighted for piece in values])
