@@ -7,13 +7,13 @@ valid model, a reason for stopping) is here, once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from math import isfinite
 from time import perf_counter
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -214,6 +214,15 @@ class Resources:
     def rng(self) -> np.random.Generator:
         """A generator at its beginning."""
         return np.random.default_rng(self.seed)
+
+    @classmethod
+    def with_parameters(
+        cls, resources: Resources, parameters: Mapping[str, Any], **others: Any
+    ) -> Self:
+        """Return options: resources, parameters of an estimator with their names, and others."""
+        wanted = {each.name for each in fields(cls)} - {each.name for each in fields(Resources)}
+        given = {name: value for name, value in parameters.items() if name in wanted}
+        return cls(**vars(resources) | given | others)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tests.reference.pair_problems import classes_of, random_means, solved
 from widemargin.loop import Limits, run
 from widemargin.pairs.class_pairs import spanned
 from widemargin.pairs.interior_bound import filling, least_bound
-from widemargin.pairs.maxi_min_search import n_directions
+from widemargin.pairs.maxi_min_engine import n_directions
 from widemargin.pairs.refine import Refine, orthonormal, pushed_apart, softened, widest_mean
 from widemargin.pairs.relaxation import upper_bound
 

@@ -40,24 +40,6 @@ def test_the_sample_and_the_rest_are_all_rows_in_any_order(capacity):
         assert_allclose(other.weight, samples[0].weight, rtol=1e-12)
 
 
-def test_rows_of_the_sample_stay_where_they_are():
-    X, y, weight = data_with_copies(400)
-    stream = stream_of(X[:300], y[:300], weight[:300], 50)
-    storage = stream.sample.storage
-    before = dict(zip(stream.sample.key, stream.sample.place, strict=True))
-    assert len(storage) == 50
-    for row in range(300, 400):
-        one = labelled(X[[row]], y[[row]], weight[[row]])
-        stream.add(one, DenseColumns(X.shape[1]))
-    # A small block is worth no copy of all.
-    assert stream.sample.storage is storage
-    after = dict(zip(stream.sample.key, stream.sample.place, strict=True))
-    assert 0 < len(before.keys() - after.keys()) < 25
-    assert all(after[key] == before[key] for key in before.keys() & after.keys())
-    assert sorted(after.values()) == list(range(50))
-    assert_array_equal(row_keys(as_rows(stream.sample.rows), stream.sample.code), stream.sample.key)
-
-
 @pytest.mark.parametrize("capacity", [17, 1000])
 @pytest.mark.parametrize("n_folds", [2, 5])
 def test_no_row_that_is_held_out_is_in_its_own_scatter(capacity, n_folds):

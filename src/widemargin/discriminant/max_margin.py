@@ -323,17 +323,12 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         return solver
 
     def _options(self, resources: Resources) -> DirectionOptions:
-        return DirectionOptions(
-            **vars(resources),
+        return DirectionOptions.with_parameters(
+            resources,
+            self.get_params(deep=False),
             solver=self.solver_,
             linear=self._linear() and self.solver_ != "core",
-            n_directions=self.n_directions,
             across=self.across == "all",
-            loss=self.loss,
-            constraint=self.constraint,
-            tol=self.tol,
-            epsilon=self.epsilon,
-            max_iter=self.max_iter,
             max_vectors=None if isinstance(self.max_vectors, str) else int(self.max_vectors),
             landmarks=as_strategy(self.vectors, self.n_features_in_),
             each_step=self.verbose != 1,

@@ -17,8 +17,7 @@ from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.discriminant import direction_parameters
 from widemargin.loop import Resources
 from widemargin.pairs.class_pairs import ClassPairs
-from widemargin.pairs.maxi_min_engine import fit_maxi_min
-from widemargin.pairs.maxi_min_search import MaxiMinOptions
+from widemargin.pairs.maxi_min_engine import MaxiMinOptions, fit_maxi_min
 from widemargin.pairs.pairwise_accuracy_weights import given_priors
 from widemargin.problem import codes_among, distinct_labels
 from widemargin.rows import Rows, parse_memory
@@ -380,19 +379,13 @@ class MaxiMinDA(ProjectionEstimator):
         sharpness: float | None = None if refine else float("inf")
         if not isinstance(self.sharpness, str):
             sharpness = float(self.sharpness)
-        return MaxiMinOptions(
-            **vars(resources),
+        return MaxiMinOptions.with_parameters(
+            resources,
+            self.get_params(deep=False),
             n_components=_KEEP if isinstance(self.n_components, str) else self.n_components,
             sharpness=sharpness,
-            shrinkage=self.shrinkage,
-            solver=self.solver,
             refine=refine,
-            C=float(self.C),
             squared=self.loss == "squared_hinge",
-            lam=self.lam,
-            n_updates=self.n_updates,
-            average=bool(self.average),
             n_init=None if isinstance(self.n_init, str) else int(self.n_init),
-            tol=self.tol,
             priors=None if self.priors is None else self.priors_,
         )

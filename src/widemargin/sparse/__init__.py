@@ -3,7 +3,7 @@
 ``marginal`` is the one notion: W(Z), the optimum of a machine in the span of the vectors Z, with
 its gradient. ``hinge_marginal``, ``squared_hinge_marginal`` and ``fisher_marginal`` are its
 instances, ``vector_search`` moves the vectors downhill, ``placement`` says how many there are and
-where they start (``reduced_start``), and ``growing`` lets more of them join. ``reduced_set``
+where they start (``vector_start``, ``reduced_start``), and lets more of them join. ``reduced_set``
 compresses a machine that is there already (``trained``, ``pre_image``), ``reduced_svm`` takes
 random rows.
 """

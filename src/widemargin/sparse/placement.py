@@ -21,7 +21,6 @@ from widemargin.expansion import Expansion
 from widemargin.loop import Deadline, Ended, Stop, relative_gap
 from widemargin.problem import Problem, winners
 from widemargin.rows import weighted_moments
-from widemargin.sparse.growing import newcomers, stages
 from widemargin.sparse.sparse_options import FittedSparse, SparseOptions
 from widemargin.sparse.vector_search import Found, insisted, minimise
 from widemargin.sparse.vector_start import first_vectors, sample_of
@@ -80,7 +79,7 @@ class _Placement:
         """
         options, deadline = self.options, self.options.deadline
         start = first_vectors(self.problem, options, self.rng)
-        sizes = stages(len(start), options.grow if enough is None else None)
+        sizes = _stages(len(start), options.grow if enough is None else None)
         curve: list[Found] = []
         for s, size in enumerate(sizes):
             if curve and (enough is not None or deadline.passed):
@@ -152,7 +151,7 @@ class _Placement:
         missing, deadline = size - len(last.vectors), self.options.deadline
         tries = []
         for _ in range(_TRIES):
-            new = newcomers(self.problem, last.vectors, last.marginal, missing, self.rng)
+            new = _newcomers(self.problem, last, missing, self.rng)
             tries.append(np.concatenate([last.vectors, new]))
         judge = self.options.function(self.sample or self.problem, deadline)
         best, least = tries[0], np.inf
@@ -164,6 +163,27 @@ class _Placement:
                 if value < least:
                     best, least = Z, value
         return best
+
+
+def _stages(n_vectors: int, grow: str | None) -> list[int]:
+    """Return the numbers of vectors to pass through, the last being `n_vectors`."""
+    if grow is None:
+        return [n_vectors]
+    if grow == "one":
+        return list(range(1, n_vectors + 1))
+    powers = [2**k for k in range(n_vectors.bit_length()) if 2**k < n_vectors]
+    return [*powers, n_vectors]
+
+
+def _newcomers(problem: Problem, last: Found, count: int, rng: np.random.Generator) -> Matrix:
+    """Return rows that the machine so far gets wrong, drawn by how wrong it gets them."""
+    scores = Expansion(problem.kernel, *_joined([last])).values(problem.rows)
+    slack = np.maximum(0.0, 1.0 - problem.signs() * scores)
+    felt = problem.weight * slack.sum(axis=1)
+    # Rows outside every margin may join where too few are left inside.
+    felt += 1e-9 * problem.weight * max(1.0, float(felt.max()))
+    index = rng.choice(problem.n, min(count, problem.n), replace=False, p=felt / felt.sum())
+    return problem.rows.take(np.sort(index)).astype(np.float64)
 
 
 def _ended(found: Found, stop: Stop) -> Found:

@@ -30,7 +30,7 @@ from widemargin.problem import Problem
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import Marginal, features_of
 from widemargin.sparse.placement import fit_sparse
-from widemargin.sparse.sparse_options import SparseOptions, keep_sparse
+from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, options_of
 from widemargin.sparse.squared_hinge_marginal import solve_squared_hinge
 
 
@@ -146,14 +146,8 @@ class ReducedSVMClassifier(KernelClassifier):
         return fit_sparse(problem, self._options(resources))
 
     def _options(self, resources: Resources) -> SparseOptions:
-        return SparseOptions(
-            **vars(resources),
-            function=Simplified if self.method == "rsvm" else Hinge,
-            n_vectors=self.n_vectors,
-            init="distinct",
-            move=False,
-            share_vectors=self.share_vectors,
-        )
+        function = Simplified if self.method == "rsvm" else Hinge
+        return options_of(self, resources, function=function, init="distinct", move=False)
 
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         super()._keep(problem, fitted)

@@ -14,7 +14,7 @@ from widemargin.sparse import sparse_options
 from widemargin.sparse.fisher_marginal import Fisher
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.placement import fit_sparse
-from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, moving_options
+from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, options_of
 
 
 @parameters
@@ -130,7 +130,7 @@ class SparseFisherClassifier(KernelClassifier):
 
     def _options(self, resources: Resources) -> SparseOptions:
         machine = Hinge if self.coefficients == "svm" else None
-        return moving_options(self, resources, function=self._quotient, machine=machine)
+        return options_of(self, resources, function=self._quotient, machine=machine)
 
     def _quotient(self, problem: Problem, deadline: Deadline) -> Fisher:
         """Return minus Fisher's quotient of the one problem there is."""

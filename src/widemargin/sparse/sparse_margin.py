@@ -13,7 +13,7 @@ from widemargin.problem import Problem
 from widemargin.sparse import sparse_options
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.placement import fit_sparse
-from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, moving_options
+from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, options_of
 from widemargin.sparse.squared_hinge_marginal import SquaredHinge
 
 
@@ -134,7 +134,7 @@ class SparseMarginClassifier(KernelClassifier):
 
     def _options(self, resources: Resources) -> SparseOptions:
         function = Hinge if self.loss == "hinge" else SquaredHinge
-        return moving_options(self, resources, function=function, share_vectors=self.share_vectors)
+        return options_of(self, resources, function=function)
 
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         super()._keep(problem, fitted)

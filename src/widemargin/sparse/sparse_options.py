@@ -116,20 +116,13 @@ def start(name: str, init: Any) -> None:
         check_choice(name, init, ("kmeans", "random", "reduced_set"))
 
 
-def moving_options(estimator: Any, resources: Resources, **more: Any) -> SparseOptions:
-    """Return the options of an estimator whose vectors move; `more` are those it decides on."""
-    init = estimator.init
+def options_of(estimator: Any, resources: Resources, **others: Any) -> SparseOptions:
+    """Return the options that the parameters of an estimator and others make."""
+    given = estimator.get_params(deep=False)
+    init = given.get("init", "distinct")
     if not isinstance(init, str):
-        init = given_vectors("init", init, estimator.n_features_in_)
-    return SparseOptions(
-        **vars(resources),
-        init=init,
-        n_vectors=estimator.n_vectors,
-        grow=estimator.grow,
-        max_iter=estimator.max_iter,
-        tol=estimator.tol,
-        **more,
-    )
+        given["init"] = given_vectors("init", init, estimator.n_features_in_)
+    return SparseOptions.with_parameters(resources, given, **others)
 
 
 def keep_sparse(estimator: Any, fitted: Fitted) -> None:
