@@ -189,8 +189,8 @@ def test_where_few_rows_support_the_machine_their_matrix_is_enough():
     whole = fit_exact(problem, MachineOptions(tol=1e-4, memory=10**9))
     assert small.stop.kind is whole.stop.kind is Ended.SOLVED
     assert small.certificate.primal == pytest.approx(whole.certificate.primal, rel=2e-4)
-    # Fewer values than the matrix has, and about as many vectors.
-    assert small.certificate.n_kernel < 800**2 < 2 * whole.certificate.n_kernel
+    # Fewer values than the matrix has, with room for it or not.
+    assert max(small.certificate.n_kernel, whole.certificate.n_kernel) < 800**2
     assert len(small.index) <= 1.5 * len(whole.index) < 200
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
 from widemargin.balls.exact_pairs import fit_exact_pairs, fits
+from widemargin.balls.growing_set import GrowingSet
 from widemargin.balls.matrix_free import MatrixFree
 from widemargin.balls.one_by_one import fit_one_by_one
 from widemargin.certificate import Certificate
@@ -176,13 +177,25 @@ class ExactMatrix:
         self.problem = problem
         self.precision = precision
         self.options = options
+        self.n_kernel = 0
 
     def start(self) -> tuple[Solving, ...]:
-        """Compute the kernel values, and begin at zero or at an earlier solution."""
+        """Compute the kernel values, and begin at zero or at an earlier solution.
+
+        One problem alone is sought on a set of rows first: where few of them matter, that is all.
+        """
         problem = self.problem
-        K = kernel_matrix_of(problem.kernel, problem.rows, self.precision.dtype)
         alpha = earlier_alpha(problem, self.options.earlier)
         accuracy = max(_SHARE_OF_GAP * self.options.tol, _NO_GAP)
+        if problem.n_problems == 1:
+            point = self._on_a_set(alpha)
+            if point.gap() <= self.options.tol:
+                # What is still missing then is precision.
+                solved = self._gap(point) <= self.options.tol
+                return (Solving(point, accuracy if solved else 0.0),)
+            alpha = point.alpha[None]
+        K = kernel_matrix_of(problem.kernel, problem.rows, self.precision.dtype)
+        self.n_kernel += K.size
         features = None if alpha.any() else features_of(K, _LOW_RANK_TOL)
 
         def begun(p: int) -> Solving:
@@ -192,8 +205,20 @@ class ExactMatrix:
 
         return tuple(ordered_map(begun, range(problem.n_problems), self._threads()))
 
+    def _on_a_set(self, alpha: NDArray[np.float64]) -> MarginDual:
+        """Return the point that a set of rows comes to, or the start where most rows matter."""
+        problem, everything = self.problem, np.arange(self.problem.n)
+        sign, ridge = problem.sign(0), problem.ridge(0)
+        growing = GrowingSet(problem, everything, sign, ridge, self.precision, self.options.tol)
+        found = growing.solved(alpha[0], self.options.deadline)
+        self.n_kernel += growing.n_kernel
+        if not np.isfinite(found.primal):
+            return MarginDual(np.empty((0, 0)), sign, ridge, alpha[0], np.ones(problem.n))
+        residual = 1.0 - growing.margin - ridge * found.alpha
+        return MarginDual(np.empty((0, 0)), sign, ridge, found.alpha, residual)
+
     def step(self, state: tuple[Solving, ...]) -> tuple[Solving, ...]:
-        """Take every unsolved problem through a working set, or ask more of it."""
+        """Take every unsolved problem through a call of the small machine."""
         return tuple(ordered_map(self._advanced, state, self._threads()))
 
     def _threads(self) -> int:
@@ -210,13 +235,12 @@ class ExactMatrix:
 
     def certificate(self, state: tuple[Solving, ...]) -> Certificate:
         """Return primal and dual of all problems together."""
-        n = self.problem.n
         return certificate_of(
             [each.point.objectives() for each in state],
             [self._gap(each.point) for each in state],
             n_vectors=int(np.any([each.point.alpha > 0 for each in state], axis=0).sum()),
             n_passes=1,
-            n_kernel=n * n,
+            n_kernel=self.n_kernel,
         )
 
     def stopped(self, state: tuple[Solving, ...]) -> Stop | None:

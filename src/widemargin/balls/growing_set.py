@@ -17,7 +17,6 @@ from widemargin.balls.ball import Precision
 from widemargin.loop import Deadline, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import loops, solve_margin_dual
-from widemargin.threads import scratch
 
 # Rows below which all kernel values are made at once.
 _FEW = 400
@@ -84,6 +83,8 @@ class GrowingSet:
     ----------
     n_kernel : int
         Kernel values that were made.
+    margin : ndarray of shape (n,)
+        y f of all rows, at the last point.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class GrowingSet:
         self.n_kernel = 0
         self.vectors: Any = None
         self.members = np.zeros(0, dtype=np.intp)
+        self.margin = np.zeros(len(index))
         self.most = int(_MOST_SHARE * len(index))
 
     def solved(self, start: Vector | None, deadline: Deadline) -> GapOf:
@@ -122,6 +124,8 @@ class GrowingSet:
         if n < _FEW or np.count_nonzero(alpha) > self.most:
             return found
         self.vectors = self.problem.rows.take(self.index)
+        # The system hands out pages when they are first used.
+        self.values = np.empty((self.most, n), dtype=self.precision.dtype)
         size = max(_FIRST_LEAST, int(_FIRST_SHARE * n))
         joining = np.union1d(np.arange(0, n, max(1, n // size)), np.flatnonzero(alpha))
         gap = _FIRST_GAP
@@ -135,10 +139,11 @@ class GrowingSet:
             if not np.isfinite(found.primal) and len(support) > _SUPPORT_SHARE * len(joining):
                 # Most rows will matter.
                 return GapOf(alpha, float("inf"), 0.0, 1.0)
-            found, margin = self._at_all_rows(alpha)
-            if found.gap <= self.tol:
+            found = self._at_all_rows(alpha)
+            if relative_gap(found.primal, found.dual) <= _SHARE_OF_GAP * self.tol:
+                # Whether rounding hides more than that is another question.
                 break
-            joining = self._violators(margin)
+            joining = self._violators(self.margin)
             gap = min(gap, max(_FINER * found.gap, _SHARE_OF_GAP * self.tol))
             if not len(joining):
                 gap *= _FINER
@@ -147,12 +152,10 @@ class GrowingSet:
     def _join(self, joining: IndexArray) -> None:
         """Let rows join, and make their kernel values."""
         before, after = len(self.members), len(self.members) + len(joining)
-        values = scratch((self.most, len(self.index)), self.precision.dtype, "of a growing set")
         block = self.problem.rows.block(self.index[joining])
-        self.problem.kernel.checked_block(block, self.vectors, values[before:after])
+        self.problem.kernel.checked_block(block, self.vectors, self.values[before:after])
         self.n_kernel += len(joining) * len(self.index)
         self.members = np.concatenate([self.members, joining])
-        self.values = values
 
     def _on_members(self, alpha: Vector, gap: float, deadline: Deadline) -> Vector:
         """Return the solution on the set."""
@@ -166,17 +169,17 @@ class GrowingSet:
         after[members] = point.alpha
         return after
 
-    def _at_all_rows(self, alpha: Vector) -> tuple[GapOf, Vector]:
-        """Return what α proves over all rows, and their margins."""
+    def _at_all_rows(self, alpha: Vector) -> GapOf:
+        """Return what α proves over all rows, and keep their margins."""
         coef = (alpha * self.sign)[self.members]
         used = np.flatnonzero(coef)
         values = loops.mix(self.values, used, coef[used], len(self.index))
-        margin = self.sign * (values + coef.sum())
+        self.margin = margin = self.sign * (values + coef.sum())
         slack = np.maximum(0.0, 1.0 - margin)
         norm2 = float(alpha @ margin)
         primal = 0.5 * norm2 + 0.5 * float((slack * (slack / self.ridge)).sum())
         dual = float(alpha.sum()) - 0.5 * (norm2 + float((alpha * (alpha * self.ridge)).sum()))
-        return GapOf.of(alpha, primal, dual, self.precision.rounding), margin
+        return GapOf.of(alpha, primal, dual, self.precision.rounding)
 
     def _violators(self, margin: Vector) -> IndexArray:
         """Return the rows inside their margin that have not joined, the worst if they are many."""
