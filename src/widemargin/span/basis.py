@@ -126,10 +126,12 @@ class Basis:
         if rank and not packed[0, 0] ** 2 > least:
             rank = 0
         chosen = pivots[:rank] - 1
-        nothing, corner = np.zeros((old, rank)), np.tril(packed[:rank, :rank])
-        factor = np.block([[self.factor, nothing], [below[chosen], corner]])
-        cross, square = cross[chosen], square[np.ix_(chosen, chosen)]
-        gram = np.block([[self.gram, cross.T], [cross, square]])
+        corner = np.tril(packed[:rank, :rank])
+        factor = np.block([[self.factor, np.zeros((old, rank))], [below[chosen], corner]])
+        # There may be thousands of vectors: no matrix stays longer than it must.
+        del packed, corner, below
+        cross = cross[chosen]
+        gram = np.block([[self.gram, cross.T], [cross, square[np.ix_(chosen, chosen)]]])
         return Basis(_joined(self.vectors, new[chosen]), gram, factor)
 
     def metric(self, beta: Matrix) -> Matrix:
