@@ -7,6 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_moons
+from sklearn.metrics.pairwise import rbf_kernel
 
 from tests.reference import svm
 from tests.reference.ball_problems import stated_problem
@@ -19,6 +21,7 @@ from widemargin.expansion import Earlier, MachineOptions
 from widemargin.kernels import make_kernel
 from widemargin.loop import Deadline, Ended, Limits, run
 from widemargin.problem import one_vs_rest
+from widemargin.qp.margin_dual import solve_margin_dual
 
 N_ROWS = 96  # whose matrix does not fit into 100 kB
 SOLVERS = {"matrix": ExactMatrix, "no matrix": MatrixFree}
@@ -256,3 +259,21 @@ def test_a_fit_without_a_matrix_takes_little_more_than_its_memory():
     tracemalloc.stop()
     # A matrix would take 72 MB; coefficients, scores and what is made of them are a few vectors.
     assert peak < 3_000_000
+
+
+@pytest.mark.parametrize("C", [10.0, 100.0, 1000.0])
+def test_two_features_and_a_large_C_take_a_few_steps(C):
+    # A matrix of low rank whose coefficients are so large that float32 hides the gap.
+    X, code = make_moons(1500, noise=0.3, random_state=4)
+    made = make_kernel("rbf", gamma=0.5, degree=3, coef0=0.0)
+    table = np.array([[-1.0], [1.0]])
+    problem = stated_problem(X, code, np.ones(1500), C, made, table, 10**9, 1)
+    found = fit_exact(problem, MachineOptions(tol=1e-3, memory=10**9))
+    assert found.stop.kind is Ended.SOLVED
+    assert found.certificate.gap <= 1e-3
+    assert found.certificate.n_iter <= 6
+    K = rbf_kernel(X, gamma=0.5)
+    sign = table[code, 0]
+    exact = solve_margin_dual(K, sign, np.full(1500, 0.5 / C), gap=1e-9)
+    least = exact.objectives()[0]
+    assert least * (1 - 1e-6) <= found.certificate.primal <= least * (1 + 1.1e-3)

@@ -253,16 +253,17 @@ def test_a_deadline_in_between_leaves_the_pairs_that_are_done(monkeypatch):
     X, y = _rows(300, 8)
     problem = _stated(X, y)
     options = MachineOptions(deadline=Deadline.after(1e6), threads=1, memory=10**9)
+    monkeypatch.setattr(exact_pairs, "_RUN", 1)
     monkeypatch.setattr(exact_pairs, "_AT_A_TIME", 4)
-    solved = ExactPairs._solved
+    solved = ExactPairs._solved_on_whole
 
-    def slow(self, pair):
-        found = solved(self, pair)
-        if pair == 5:
+    def slow(self, run):
+        found = solved(self, run)
+        if 5 in run:
             self.options.deadline.interrupt()
         return found
 
-    monkeypatch.setattr(ExactPairs, "_solved", slow)
+    monkeypatch.setattr(ExactPairs, "_solved_on_whole", slow)
     found = fit_exact_pairs(problem, options)
     assert found.stop.kind in (Ended.MAX_TIME, Ended.INTERRUPTED)
     done = found.coef.any(axis=0)
@@ -281,16 +282,17 @@ def test_a_deadline_in_between_leaves_the_pairs_that_are_done(monkeypatch):
 
 def test_an_interrupt_is_a_warning_and_a_machine(monkeypatch):
     X, y = _rows(300, 8)
+    monkeypatch.setattr(exact_pairs, "_RUN", 1)
     monkeypatch.setattr(exact_pairs, "_AT_A_TIME", 4)
-    solved, calls = ExactPairs._solved, []
+    solved, calls = ExactPairs._solved_on_whole, []
 
-    def interrupted(self, pair):
-        calls.append(pair)
+    def interrupted(self, run):
+        calls.append(run)
         if len(calls) == 7:
             raise KeyboardInterrupt
-        return solved(self, pair)
+        return solved(self, run)
 
-    monkeypatch.setattr(ExactPairs, "_solved", interrupted)
+    monkeypatch.setattr(ExactPairs, "_solved_on_whole", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupt"):
         found = _pairs().fit(X, y)
     assert found.dual_coef_[:4].any(axis=1).all()
@@ -358,3 +360,30 @@ def test_pairs_with_few_support_vectors_are_those_of_whole_matrices(monkeypatch)
     assert_allclose(grown.decision_function(X), whole.decision_function(X), atol=1e-3)
     assert_allclose(whole_matrix.certificate_.primal, whole.certificate_.primal, rtol=2e-7)
     assert_allclose(whole_matrix.decision_function(X), whole.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("run", [1, 2_000, 10**9])
+def test_runs_of_pairs_are_the_pairs_one_by_one(run, monkeypatch):
+    X, y = _rows(300, 8)
+    one_by_one = _pairs(tol=1e-6).fit(X, y)
+    monkeypatch.setattr(exact_pairs, "_RUN", run)
+    in_runs = _pairs(tol=1e-6).fit(X, y)
+    assert_array_equal(in_runs.dual_coef_, one_by_one.dual_coef_)
+    assert in_runs.certificate_.primal == one_by_one.certificate_.primal
+
+
+def test_inside_a_run_pairs_are_solved_again_where_float32_is_not_enough(monkeypatch):
+    X, y = make_blobs(240, centers=[[0, 0], [0.5, 0], [8, 0]], random_state=1)
+    again = []
+    solved = ExactPairs._solved
+
+    def counted(self, pair, alpha, precisions):
+        again.append(pair)
+        return solved(self, pair, alpha, precisions)
+
+    monkeypatch.setattr(ExactPairs, "_solved", counted)
+    found = _pairs(C=100.0, tol=1e-3).fit(X, y)
+    # The first two classes overlap, so that coefficients are large; the third is far away.
+    assert again == [0]
+    assert found.certificate_.gap <= 1e-3
+    _assert_two_class_machines(found, X, y, C=100.0, tol=1e-3)

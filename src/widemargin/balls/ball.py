@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.arrays import IndexArray, Vector
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier
 from widemargin.kernels import Kernel
@@ -231,7 +232,7 @@ def earlier_alpha(problem: Problem, earlier: Earlier | None) -> NDArray[np.float
 
 
 def certificate_of(
-    objectives: list[tuple[float, float]], gaps: list[float], **known: Any
+    objectives: Sequence[tuple[float, float]] | Matrix, gaps: Sequence[float] | Vector, **known: Any
 ) -> Certificate:
     """Return the certificate of several problems, each gap in the share that it has in the sum."""
     primal, dual = np.array(objectives).T

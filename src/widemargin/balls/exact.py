@@ -38,6 +38,8 @@ _SHARE_OF_GAP = 0.25
 _NO_GAP = 1e-14
 # What a matrix of low rank may miss on its diagonal for its machine to be a start, nearly the end.
 _LOW_RANK_TOL = 1e-9
+# Roundings of kernel values that a pivot of such a matrix must exceed: less than that is noise.
+_ROUNDINGS = 16
 # The gap of that machine: its dual variables are right only where it has converged.
 _LOW_RANK_GAP = 1e-10
 # KKT residual that is rounding.
@@ -190,18 +192,20 @@ class ExactMatrix:
         if problem.n_problems == 1:
             point = self._on_a_set(alpha)
             if point.gap() <= self.options.tol:
-                # What is still missing then is precision.
-                solved = self._gap(point) <= self.options.tol
-                return (Solving(point, accuracy if solved else 0.0),)
+                return (self._standing(point, accuracy),)
             alpha = point.alpha[None]
         K = kernel_matrix_of(problem.kernel, problem.rows, self.precision.dtype)
         self.n_kernel += K.size
-        features = None if alpha.any() else features_of(K, _LOW_RANK_TOL)
+        noise = _ROUNDINGS * float(np.finfo(K.dtype).eps)
+        features = features_of(K, max(_LOW_RANK_TOL, noise))
 
         def begun(p: int) -> Solving:
             sign, ridge = problem.sign(p), problem.ridge(p)
-            start = alpha[p] if features is None else dual_of(features, sign, ridge, _LOW_RANK_GAP)
-            return Solving(MarginDual.at(K, sign, ridge, start), accuracy)
+            point = MarginDual.at(K, sign, ridge, alpha[p])
+            if features is not None and point.gap() > self.options.tol:
+                alike = dual_of(features, sign, ridge, _LOW_RANK_GAP)
+                point = min(point, MarginDual.at(K, sign, ridge, alike), key=MarginDual.gap)
+            return self._standing(point, accuracy)
 
         return tuple(ordered_map(begun, range(problem.n_problems), self._threads()))
 
@@ -231,7 +235,11 @@ class ExactMatrix:
         after, finished = next_round(point, accuracy, _KKT)
         if finished and self._hidden(after) > _SHARE_OF_GAP * self.options.tol:
             return Solving(after, 0.0)
-        return Solving(after, 0.1 * accuracy if finished else accuracy)
+        return self._standing(after, 0.1 * accuracy if finished else accuracy)
+
+    def _standing(self, point: MarginDual, accuracy: float) -> Solving:
+        """Return where a problem stands: at its end where rounding hides more than is asked for."""
+        return Solving(point, 0.0 if self._hidden(point) > self.options.tol else accuracy)
 
     def certificate(self, state: tuple[Solving, ...]) -> Certificate:
         """Return primal and dual of all problems together."""

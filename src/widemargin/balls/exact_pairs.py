@@ -20,19 +20,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import IndexArray, Vector
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, certificate_of, largest_norm2
 from widemargin.balls.growing_set import GapOf, GrowingSet
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted, MachineOptions
-from widemargin.loop import Ended, Limits, Stop, run
+from widemargin.loop import Ended, Limits, Stop, relative_gap, run
 from widemargin.problem import Problem, kernel_matrix_of
-from widemargin.qp.margin_dual import MarginDual, next_round, solve_on
+from widemargin.qp.margin_dual import MarginDual, next_round, solve_pairs
 from widemargin.threads import Compiled, ordered_map, scratch
 
 copies = Compiled("widemargin.kernels.mirror_loops")
 
-# Pairs of a step: threads wait for each other at its end, and a user sees a line for it.
+# Pairs are solved in runs, each a task of a thread: a run ends with so many kernel values,
+_RUN = 250_000
+# and a step with so many runs. Threads wait for each other there, and a user sees a line.
 _AT_A_TIME = 128
 # Share of the memory budget for the kernel values of all rows,
 _WHOLE_SHARE = 0.6
@@ -46,37 +48,64 @@ _PAIRS_SHARE = 0.6
 _MATRICES = 2
 # Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
 _SHARE_OF_GAP = 0.5
-# Problems with fewer rows are solved sooner than a thread has started.
-_WORTH_A_THREAD = 400
 # KKT residual that is rounding.
 _KKT = 1e-10
 
 
 @dataclass(frozen=True)
-class PairMachine:
-    """The machine of one pair.
+class PairMachines:
+    """The machines of some pairs, one after another.
 
     Attributes
     ----------
-    index : ndarray of int of shape (n_vectors,)
-        Rows of the problem that support it.
-    coef : ndarray of shape (n_vectors,)
+    index : ndarray of int of shape (n_terms,)
+        Rows of the problem that support them.
+    coef : ndarray of shape (n_terms,)
         Their coefficients, y α.
-    primal, dual, gap : float
-        What is proved.
+    n_terms : ndarray of int of shape (n_pairs,)
+        How many of these each pair has.
+    proved : ndarray of shape (n_pairs, 3)
+        Primal, dual, and the relative gap with what rounding may hide of it.
     n_kernel : int
         Kernel values that were made.
-    solved : bool
-        Whether the gap that was asked for is reached.
     """
 
     index: IndexArray
     coef: Vector
-    primal: float
-    dual: float
-    gap: float
+    n_terms: IndexArray
+    proved: Matrix
     n_kernel: int
-    solved: bool
+
+    def __len__(self) -> int:
+        return len(self.n_terms)
+
+    def one(self, i: int) -> PairMachines:
+        """Return the machine of one pair."""
+        begin = int(self.n_terms[:i].sum())
+        own = slice(begin, begin + int(self.n_terms[i]))
+        only = slice(i, i + 1)
+        return PairMachines(
+            self.index[own], self.coef[own], self.n_terms[only], self.proved[only], 0
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[PairMachines]) -> PairMachines:
+        """Return the machines of all parts."""
+        return cls(
+            np.concatenate([each.index for each in parts]),
+            np.concatenate([each.coef for each in parts]),
+            np.concatenate([each.n_terms for each in parts]),
+            np.concatenate([each.proved for each in parts]),
+            sum(each.n_kernel for each in parts),
+        )
+
+    @classmethod
+    def unsolved(cls, loss: Sequence[float]) -> PairMachines:
+        """Return machines without vectors, for pairs of which nothing but the loss is known."""
+        n = len(loss)
+        proved = np.stack([np.asarray(loss, dtype=np.float64), np.zeros(n), np.ones(n)], axis=1)
+        nothing = np.zeros(0, dtype=np.intp)
+        return cls(nothing, np.zeros(0), np.zeros(n, dtype=np.intp), proved, 0)
 
 
 def fits(problem: Problem, options: MachineOptions) -> bool:
@@ -100,10 +129,10 @@ def fit_exact_pairs(problem: Problem, options: MachineOptions) -> Fitted:
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
     result = run(solver, limits, options.report)
     machines = result.state
-    index = _used(machines, problem.n)
+    index = np.unique(machines.index)
     coef = np.zeros((len(index), problem.n_problems))
-    for p, machine in enumerate(machines):
-        coef[np.searchsorted(index, machine.index), p] = machine.coef
+    pair = np.repeat(np.arange(problem.n_problems), machines.n_terms)
+    coef[np.searchsorted(index, machines.index), pair] = machines.coef
     return Fitted(
         problem.rows.take(index),
         index,
@@ -113,14 +142,6 @@ def fit_exact_pairs(problem: Problem, options: MachineOptions) -> Fitted:
         result.stop,
         of_pairs=True,
     )
-
-
-def _used(machines: Sequence[PairMachine], n: int) -> IndexArray:
-    """Return the rows that support any of the machines."""
-    used = np.zeros(n, dtype=bool)
-    for machine in machines:
-        used[machine.index] = True
-    return np.flatnonzero(used)
 
 
 class ExactPairs:
@@ -139,113 +160,156 @@ class ExactPairs:
         self.options = options
         self.precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
         n_classes = len(problem.table)
-        order = np.argsort(problem.code, kind="stable")
+        self.order = np.argsort(problem.code, kind="stable")
         ends = np.cumsum(np.bincount(problem.code, minlength=n_classes))
-        self.rows_of = np.split(order, ends[:-1])
+        self.rows_of = np.split(self.order, ends[:-1])
         self.inside: list[NDArray[Any] | None] = [None] * n_classes
         self.made = [Lock() for _ in range(n_classes)]
-        sizes = np.array([float(len(rows)) ** 2 for rows in self.rows_of])
         room = _CLASSES_SHARE * options.memory / np.dtype(self.precisions[0].dtype).itemsize
-        self.kept = np.cumsum(sizes) <= room
-        # All kernel values, class after class, and where each class begins.
+        # Where each class begins if rows are put class after class, and the end.
+        self.begins = np.concatenate([[0], ends])
+        size = np.diff(self.begins)
+        self.kept = np.cumsum(size.astype(float) ** 2) <= room
+        # The two classes of each pair, the one with the label +1 first, and its rows.
+        self.classes = np.stack([problem.table.argmax(axis=0), problem.table.argmin(axis=0)], 1)
+        self.n_rows = size[self.classes].sum(axis=1)
+        # All kernel values, class after class.
         self.whole: NDArray[Any] | None = None
-        self.begins = np.concatenate([[0], ends[:-1]])
 
-    def start(self) -> tuple[PairMachine, ...]:
+    def start(self) -> PairMachines:
         """Begin with no pair; compute all kernel values where they fit into memory."""
         problem, n = self.problem, self.problem.n
         dtype = np.dtype(self.precisions[0].dtype)
-        largest = max(len(self._members(pair)[0]) for pair in range(problem.n_problems))
-        if largest <= _LARGE and dtype.itemsize * n * n <= _WHOLE_SHARE * self.options.memory:
-            rows = problem.rows.subset(np.concatenate(self.rows_of))
+        room = _WHOLE_SHARE * self.options.memory
+        if self.n_rows.max() <= _LARGE and dtype.itemsize * n * n <= room:
+            rows = problem.rows.subset(self.order)
             self.whole = kernel_matrix_of(problem.kernel, rows, dtype)
-        return ()
+        return PairMachines.unsolved([])
 
-    def step(self, state: tuple[PairMachine, ...]) -> tuple[PairMachine, ...]:
+    def step(self, state: PairMachines) -> PairMachines:
         """Solve some more pairs; an interrupt leaves those that are done."""
-        begin = len(state)
-        pairs = range(begin, min(self.problem.n_problems, begin + _AT_A_TIME))
-        most = max(len(self._members(pair)[0]) for pair in pairs)
-        done: list[PairMachine] = []
-        deadline = self.options.deadline
+        runs = self._runs(len(state))
+        threads = self._beside(int(self.n_rows[runs[0].start : runs[-1].stop].max()))
+        solved = self._each_solved if self.whole is None else self._solved_on_whole
+        done, deadline = [state], self.options.deadline
         with deadline.ends_on_interrupt():
-            threads = self._beside(most)
-            for machine in ordered_map(self._solved, pairs, threads, deadline.interrupt):
-                done.append(machine)
-        return (*state, *done)
+            done.extend(ordered_map(solved, runs, threads, deadline.interrupt))
+        return PairMachines.joined(done)
 
-    def certificate(self, state: tuple[PairMachine, ...]) -> Certificate:
+    def _runs(self, begin: int) -> list[range]:
+        """Return the pairs of the next step, as tasks of threads."""
+        work = np.cumsum(self.n_rows[begin:].astype(float) ** 2)
+        last = np.flatnonzero(np.diff(np.floor(work / _RUN), append=np.inf))[:_AT_A_TIME]
+        ends = (begin + 1 + last).tolist()
+        return [range(a, b) for a, b in zip([begin, *ends], ends, strict=False)]
+
+    def certificate(self, state: PairMachines) -> Certificate:
         """Return the sums over the pairs; those that are missing count as nothing proved."""
-        made = sum(each.n_kernel for each in state)
         known: dict[str, Any] = {
             "n_passes": 1,
-            "n_kernel": made if self.whole is None else self.whole.size,
+            "n_kernel": state.n_kernel + (0 if self.whole is None else self.whole.size),
         }
-        if not state:
+        if not len(state):
             return Certificate(float("inf"), 0.0, gap=1.0, n_vectors=0, **known)
-        used = _used(state, self.problem.n)
-        found = certificate_of(
-            [(each.primal, each.dual) for each in state],
-            [each.gap for each in state],
-            n_vectors=len(used),
-            **known,
-        )
+        known["n_vectors"] = int(np.bincount(state.index, minlength=1).astype(bool).sum())
+        found = certificate_of(state.proved[:, :2], state.proved[:, 2], **known)
         return found if len(state) == self.problem.n_problems else replace(found, gap=1.0)
 
-    def stopped(self, state: tuple[PairMachine, ...]) -> Stop | None:
+    def stopped(self, state: PairMachines) -> Stop | None:
         """Return what all pairs came to."""
         if len(state) < self.problem.n_problems:
             return None
-        if self.options.deadline.passed and not all(each.solved for each in state):
-            return self.options.deadline.stop
-        if all(each.solved for each in state):
+        if (state.proved[:, 2] <= self.options.tol).all():
             return Stop(Ended.SOLVED, f"gap within {self.options.tol:g} in {len(state):,} pairs")
+        if self.options.deadline.passed:
+            return self.options.deadline.stop
         return Stop(Ended.PRECISION, "nothing left to refine at this precision")
 
-    def finish(self, state: tuple[PairMachine, ...]) -> tuple[PairMachine, ...]:
+    def finish(self, state: PairMachines) -> PairMachines:
         """Put machines without vectors in the place of pairs that were not reached."""
-        nothing = np.zeros(0, dtype=np.intp), np.zeros(0)
         rest = range(len(state), self.problem.n_problems)
-        loss = [float((0.5 / self.problem.ridge(p, self._members(p)[0])).sum()) for p in rest]
-        return state + tuple(PairMachine(*nothing, each, 0.0, 1.0, 0, False) for each in loss)
+        return PairMachines.joined([state, self._unsolved(rest)])
 
-    # One pair.
+    def _unsolved(self, pairs: range) -> PairMachines:
+        """Return the machines that are zero everywhere."""
+        loss = [float((0.5 / self.problem.ridge(p, self._members(p))).sum()) for p in pairs]
+        return PairMachines.unsolved(loss)
 
-    def _members(self, pair: int) -> tuple[IndexArray, int, int]:
-        """Return the rows of a pair, and its two classes."""
-        signs = self.problem.table[:, pair]
-        first, second = int(np.argmax(signs)), int(np.argmin(signs))
-        return np.concatenate([self.rows_of[first], self.rows_of[second]]), first, second
+    # One pair, or a run of them.
+
+    def _members(self, pair: int) -> IndexArray:
+        """Return the rows of a pair."""
+        first, second = self.classes[pair]
+        return np.concatenate([self.rows_of[first], self.rows_of[second]])
+
+    def _sign(self, pair: int) -> Vector:
+        """Return the labels of the rows of a pair."""
+        n_first = len(self.rows_of[self.classes[pair, 0]])
+        return np.where(np.arange(self.n_rows[pair]) < n_first, 1.0, -1.0)
 
     def _beside(self, n_rows: int) -> int:
         """Return how many threads may hold matrices of so many rows at a time."""
-        if self.problem.n < _WORTH_A_THREAD:
-            return 1
         each = _MATRICES * 8 * n_rows**2
         room = int(_PAIRS_SHARE * self.options.memory / each)
         return max(1, min(self.options.threads, room))
 
-    def _solved(self, pair: int) -> PairMachine:
+    def _each_solved(self, run: range) -> PairMachines:
+        """Return the machines of a run of pairs, each on values of its own."""
+        each = (self._solved(pair, self._earlier(pair), self.precisions) for pair in run)
+        return PairMachines.joined(list(each))
+
+    def _solved_on_whole(self, run: range) -> PairMachines:
+        """Return the machines of a run of pairs, on the kernel values of all rows."""
+        assert self.whole is not None
+        if self.options.deadline.passed:
+            return self._unsolved(run)
+        problem, tol, pairs = self.problem, self.options.tol, slice(run.start, run.stop)
+        ends = np.cumsum(self.n_rows[pairs])
+        if self.options.earlier is None:
+            alpha = np.zeros(ends[-1])
+        else:
+            alpha = np.concatenate([self._earlier(pair) for pair in run])
+        coef, place = np.empty(len(alpha)), np.empty(len(alpha), dtype=np.intp)
+        proved = solve_pairs(
+            self.whole,
+            self.begins,
+            self.classes[pairs],
+            problem.weight[self.order],
+            problem.C[pairs],
+            _SHARE_OF_GAP * tol,
+            alpha,
+            coef,
+            place,
+        )
+        gap = np.array([relative_gap(high, low) for high, low, _ in proved.tolist()])
+        norm = np.sqrt(np.add.reduceat(alpha * alpha, np.concatenate([[0], ends[:-1]])))
+        proved[:, 2] = np.minimum(1.0, gap + self.precisions[0].rounding * norm)
+        used = np.flatnonzero(coef)
+        n_terms = np.diff(np.searchsorted(used, ends), prepend=0)
+        found = PairMachines(self.order[place[used]], coef[used], n_terms, proved, 0)
+        if (proved[:, 2] <= tol).all():
+            return found
+        apart = np.split(alpha, ends[:-1])
+        better = [
+            self._solved(pair, apart[i], self.precisions[-1:])
+            if proved[i, 2] > tol
+            else found.one(i)
+            for i, pair in enumerate(run)
+        ]
+        return PairMachines.joined(better)
+
+    def _solved(self, pair: int, alpha: Vector, precisions: Sequence[Precision]) -> PairMachines:
         """Return the machine of a pair, or as much of it as there is time for."""
-        index, first, second = self._members(pair)
+        index, sign = self._members(pair), self._sign(pair)
         problem, tol, deadline = self.problem, self.options.tol, self.options.deadline
-        sign = np.where(np.arange(len(index)) < len(self.rows_of[first]), 1.0, -1.0)
         ridge = problem.ridge(pair, index)
-        alpha = self._earlier(pair, index, sign)
         n_kernel = 0
-        if self.whole is not None:
-            places = np.concatenate([self._places(first), self._places(second)])
-            solved = solve_on(self.whole, places, sign, ridge, _SHARE_OF_GAP * tol, alpha)
-            found = GapOf.of(*solved, self.precisions[0].rounding)
-            alpha = found.alpha
-            if found.gap <= tol:
-                return self._machine(index, sign, found, len(index) ** 2)
-        for precision in self.precisions[0 if self.whole is None else -1 :]:
+        for precision in precisions:
             growing = GrowingSet(problem, index, sign, ridge, precision, tol)
             found = growing.solved(alpha, deadline)
             n_kernel += growing.n_kernel
             if found.gap > tol and not deadline.passed:
-                K, made = self._matrix(first, second, precision.dtype)
+                K, made = self._matrix(pair, precision.dtype)
                 point, finished = MarginDual.at(K, sign, ridge, found.alpha), False
                 while not (finished or deadline.passed):
                     point, finished = next_round(point, _SHARE_OF_GAP * tol, _KKT)
@@ -257,30 +321,23 @@ class ExactPairs:
         if not np.isfinite(found.primal):
             # Time was over before anything was proved.
             found = GapOf(np.zeros(len(index)), float((0.5 / ridge).sum()), 0.0, 1.0)
-        return self._machine(index, sign, found, n_kernel)
-
-    def _places(self, number: int) -> IndexArray:
-        """Return where the rows of a class are in the matrix of all."""
-        places: IndexArray = self.begins[number] + np.arange(len(self.rows_of[number]))
-        return places
-
-    def _machine(self, index: IndexArray, sign: Vector, found: GapOf, n_kernel: int) -> PairMachine:
         used = np.flatnonzero(found.alpha)
-        solved = found.gap <= self.options.tol
-        coef = (sign * found.alpha)[used]
-        return PairMachine(index[used], coef, found.primal, found.dual, found.gap, n_kernel, solved)
+        coef, n_terms = (sign * found.alpha)[used], np.array([len(used)])
+        proved = np.array([[found.primal, found.dual, found.gap]])
+        return PairMachines(index[used], coef, n_terms, proved, n_kernel)
 
-    def _earlier(self, pair: int, index: IndexArray, sign: Vector) -> Vector | None:
-        """Return the dual variables of an earlier solution, if there is one."""
+    def _earlier(self, pair: int) -> Vector:
+        """Return the dual variables of an earlier solution, or zeros."""
         earlier = self.options.earlier
         if earlier is None:
-            return None
+            return np.zeros(self.n_rows[pair])
         known = np.zeros(self.problem.n)
         known[earlier.index] = earlier.coef[:, pair]
-        return np.maximum(0.0, sign * known[index])
+        return np.maximum(0.0, self._sign(pair) * known[self._members(pair)])
 
-    def _matrix(self, first: int, second: int, dtype: Any) -> tuple[NDArray[Any], int]:
+    def _matrix(self, pair: int, dtype: Any) -> tuple[NDArray[Any], int]:
         """Return the kernel matrix of a pair in this thread's memory, and how much was made."""
+        first, second = self.classes[pair]
         sizes = len(self.rows_of[first]), len(self.rows_of[second])
         n, made = sum(sizes), sizes[0] * sizes[1]
         K = scratch((n, n), dtype, "of a pair")

@@ -67,8 +67,8 @@ def exact_is_cheap(problem: Problem, options: UncutOptions) -> bool:
     limit, sizes = options.max_vectors, options.exact_sizes
     if limit is not None and limit < problem.n:
         return False
-    largest = max(range(problem.n_problems), key=lambda p: len(problem.members(p)))
-    n = len(problem.members(largest))
+    sizes_of = np.bincount(problem.code, minlength=len(problem.table)) @ (problem.table != 0)
+    largest, n = int(np.argmax(sizes_of)), int(sizes_of.max())
     if n > sizes.most or 8 * n * n > options.memory:
         return False
     if n <= sizes.always:

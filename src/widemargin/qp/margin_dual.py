@@ -211,43 +211,49 @@ def next_round(
     return after, ended != small.UNFINISHED
 
 
-def solve_on(
+def solve_pairs(
     K: NDArray[Any],
-    index: IndexArray,
-    sign: Vector,
-    ridge: Vector,
+    begins: IndexArray,
+    pairs: NDArray[np.intp],
+    weight: Vector,
+    C: Vector,
     gap: float,
-    start: Vector | None = None,
-) -> tuple[Vector, float, float]:
-    """Solve one problem on some rows of a larger matrix, in one compiled call.
+    alpha: Vector,
+    coef: Vector,
+    place: IndexArray,
+) -> Matrix:
+    """Solve pairs of classes on one matrix, in one compiled call.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        Kernel matrix, C-contiguous.
-    index : ndarray of int of shape (m,)
-        The rows.
-    sign, ridge : ndarray of shape (m,)
-        Their labels ±1, and 1 / (2 C s).
+        Kernel matrix, C-contiguous, class after class.
+    begins : ndarray of int of shape (n_classes + 1,)
+        Where classes begin, and n.
+    pairs : ndarray of int of shape (n_pairs, 2)
+        The classes of each pair: the one with the label +1, and that with −1.
+    weight, C : ndarray of shape (n,) and (n_pairs,)
+        Of rows, and of pairs.
     gap : float
         Relative gap.
-    start : ndarray of shape (m,), default=None
-        Dual variables to start from.
+    alpha : ndarray of shape (total,)
+        Dual variables of the rows of all pairs, one after another: where to start, and the
+        solution.
+    coef, place : ndarray of shape (total,)
+        Where y α and the places of these rows in K are written.
 
     Returns
     -------
-    alpha : ndarray of shape (m,)
-        The dual variables.
-    primal, dual : float
-        Their objectives.
+    ndarray of shape (n_pairs, 3)
+        Primal and dual objectives, and how it ended.
     """
-    alpha = np.zeros(len(index)) if start is None else start.copy()
-    residual = np.ones(len(index))
+    proved = np.zeros((len(pairs), 3))
     addresses = lapack_addresses()
-    ended = sets.solve_on(addresses, K, index, sign, ridge, alpha, residual, gap, _NO_KKT)
-    _check_positive(ended == small.NOT_POSITIVE)
-    primal, dual = sets.objectives(alpha, residual, ridge)
-    return alpha, primal, dual
+    sets.solve_pairs(
+        addresses, K, begins, pairs, weight, C, gap, _NO_KKT, alpha, coef, place, proved
+    )
+    _check_positive(bool((proved[:, 2] == small.NOT_POSITIVE).any()))
+    return proved
 
 
 def solve_all(

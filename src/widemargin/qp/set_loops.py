@@ -117,6 +117,65 @@ def solve_on(
 
 
 @njit(nogil=True, cache=True)
+def solve_pairs(
+    addresses: Any,
+    K: Any,
+    begins: Any,
+    pairs: Any,
+    weight: Any,
+    C: Any,
+    gap: float,
+    tol: float,
+    alpha: Any,
+    coef: Any,
+    place: Any,
+    proved: Any,
+) -> None:
+    """Solve pairs of classes on one matrix whose rows go class after class.
+
+    Parameters
+    ----------
+    addresses : ndarray of uint64 of shape (4,)
+        As in `solve`.
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    begins : ndarray of int of shape (n_classes + 1,)
+        Where classes begin, and n.
+    pairs : ndarray of int of shape (n_pairs, 2)
+        The classes of each pair, that of the label +1 first.
+    weight, C : ndarray of shape (n,) and (n_pairs,)
+        Of rows, and of pairs.
+    gap, tol : float
+        As in `solve`.
+    alpha : ndarray of shape (total,)
+        Dual variables of the rows of all pairs, one after another.
+    coef, place : ndarray of shape (total,)
+        Where y α and the places of these rows in K are written.
+    proved : ndarray of shape (n_pairs, 3)
+        Where primal, dual and how it ended are written.
+    """
+    at = 0
+    for p in range(len(pairs)):
+        first, second = pairs[p, 0], pairs[p, 1]
+        ahead = np.arange(begins[first], begins[first + 1])
+        index = np.concatenate((ahead, np.arange(begins[second], begins[second + 1])))
+        sign = np.full(len(index), -1.0)
+        sign[: len(ahead)] = 1.0
+        ridge = 1.0 / (2.0 * C[p] * weight[index])
+        here = slice(at, at + len(index))
+        own = alpha[here]
+        residual = np.ones(len(index))
+        ended = solve_on(addresses, K, index, sign, ridge, own, residual, gap, tol)
+        primal, dual = objectives(own, residual, ridge)
+        proved[p, 0] = primal
+        proved[p, 1] = dual
+        proved[p, 2] = ended
+        coef[here] = sign * own
+        place[here] = index
+        at += len(index)
+
+
+@njit(nogil=True, cache=True)
 def solve_all(
     addresses: Any,
     K: Any,
