@@ -16,11 +16,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from widemargin import MarginClassifier
 from widemargin.threads import (
     Compiled,
+    _buffers,
     _Turnstile,
     n_threads,
     ordered_map,
     scratch,
     single_threaded_blas,
+    threads_kept,
 )
 
 
@@ -363,3 +365,32 @@ def test_a_process_that_was_interrupted_while_numba_was_imported_can_fit_again(m
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.split()
     assert first in ("fitted", "interrupted") and second == "True"
+
+
+def test_threads_are_kept_from_one_loop_to_the_next_but_not_their_memory():
+    seen, held = [], []
+
+    def note(_):
+        seen.append(threading.get_ident())
+        held.append(len(_buffers()))
+        scratch((100, 100), np.float64, "here")
+        time.sleep(0.002)
+
+    with threads_kept(2):
+        for _ in range(3):
+            list(ordered_map(note, range(6), 2))
+        assert len(set(seen)) == 2
+        # As many as a loop asks for, if these are others.
+        list(ordered_map(note, range(9), 3))
+        assert len(set(seen)) > 2
+    # Each loop began with threads that held nothing.
+    assert held[0] == held[6] == held[12] == held[18] == 0
+    assert 1 in held
+
+
+def test_a_loop_inside_a_loop_gets_threads_of_its_own():
+    def inner(i):
+        return sum(ordered_map(lambda j: i * j, range(5), 2))
+
+    with threads_kept(2):
+        assert list(ordered_map(inner, range(8), 2)) == [10 * i for i in range(8)]

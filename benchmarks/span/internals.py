@@ -38,7 +38,7 @@ GRAM_ROWS = 4  # in multiples of the vectors
 
 def values_of_C(search: Any) -> Sequence[float]:
     """Those that a `MarginClassifierCV` tries."""
-    return search._grid()[0]
+    return search._grid().Cs
 
 
 # ---------------------------------------------------------------- the floor of a fit
@@ -67,9 +67,11 @@ def floor_of(estimator: Any, X: Any, y: np.ndarray, threads: int) -> dict[str, f
 
     t = estimator.max_vectors
     with single_threaded_blas():
-        names = ("C", "gamma", "class_weight")
-        wanted = {name: getattr(estimator, name) for name in names}
-        problem, _ = estimator._problem(estimator._labelled(X, y, None), threads, **wanted)
+        data = estimator._labelled(X, y, None)
+        distinct = estimator._distinct(data, threads)
+        wanted = {name: getattr(estimator, name) for name in ("C", "class_weight")}
+        gamma = estimator._resolved_gamma(estimator.gamma, distinct)
+        problem = estimator._problem(data, distinct, gamma=gamma, **wanted)
         n = problem.n
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:t])
         vectors = problem.rows.take(chosen)
@@ -118,7 +120,7 @@ def instrumented(watch: Stopwatch) -> Iterator[None]:
     passes = [(Descent, "_multiply", PRODUCTS), (Descent, "_pull", GRADIENTS)]
     phases = [
         (estimator, "validate_data", CHECKING),
-        (estimator.KernelEstimator, "_problem", ROWS),
+        (estimator.KernelEstimator, "_distinct", ROWS),
         (Basis, "extended", VECTORS),
         *((each, "draw", VECTORS) for each in vars(landmarks).values() if draws(each)),
         (Descent, "_line_search", LINE),

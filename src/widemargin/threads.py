@@ -174,6 +174,34 @@ def _interrupts_held_back() -> Iterator[None]:
         handler(*came[0])
 
 
+@contextmanager
+def threads_kept(threads: int) -> Iterator[None]:
+    """Keep the threads of one `ordered_map` for the next, as long as this thread is inside.
+
+    To start one takes a millisecond, which is as long as a small problem.
+    """
+    if threads <= 1 or getattr(_kept, "pool", None) is not None:
+        yield
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        _kept.pool, _kept.pool_size = pool, threads
+        try:
+            yield
+        finally:
+            _kept.pool = None
+
+
+@contextmanager
+def _pool(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Yield the threads that are kept, or others if these are not as many as are wanted."""
+    kept = getattr(_kept, "pool", None)
+    if kept is not None and _kept.pool_size == threads:
+        yield kept
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield pool
+
+
 def ordered_map(
     function: Callable[[Item], Answer],
     items: Iterable[Item],
@@ -192,13 +220,15 @@ def ordered_map(
         yield from map(function, chain(first, iterator))
         return
     turnstile, floats = _Turnstile(), np.geterr()
+    buffers: list[dict[str, Any]] = []
 
     def work(item: Item) -> Answer:
         # Threads do not inherit what NumPy shall do about overflow.
         with turnstile, np.errstate(**floats):
+            buffers.append(_buffers())
             return function(item)
 
-    with ThreadPoolExecutor(threads) as pool:
+    with _pool(threads) as pool:
         waiting: deque[Future[Answer]] = deque()
         try:
             for item in chain(first, iterator):
@@ -216,6 +246,9 @@ def ordered_map(
             for future in waiting:
                 future.cancel()
             turnstile.close()
+            # Threads may be kept; what they hold counts as memory of this loop.
+            for each in buffers:
+                each.clear()
 
 
 def _answer(future: Future[Answer], on_interrupt: Callable[[], None] | None) -> Answer:
@@ -266,11 +299,19 @@ def scratch(shape: tuple[int, int], dtype: DTypeLike, use: str = "") -> NDArray[
     clear every page.
     """
     size = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    buffer: NDArray[np.uint8] | None = getattr(_kept, f"buffer{use}", None)
+    kept = _buffers()
+    buffer: NDArray[np.uint8] | None = kept.get(use)
     if buffer is None or len(buffer) < size:
-        buffer = np.empty(size, dtype=np.uint8)
-        setattr(_kept, f"buffer{use}", buffer)
+        buffer = kept[use] = np.empty(size, dtype=np.uint8)
     return buffer[:size].view(dtype).reshape(shape)
+
+
+def _buffers() -> dict[str, Any]:
+    """Return the arrays that this thread keeps for `scratch`."""
+    if not hasattr(_kept, "buffers"):
+        _kept.buffers = {}
+    found: dict[str, Any] = _kept.buffers
+    return found
 
 
 # Cholesky factors in threads: SciPy's LAPACK functions keep Python's lock while they run, and

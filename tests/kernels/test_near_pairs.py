@@ -10,8 +10,8 @@ from scipy import sparse
 
 from widemargin.kernels import make_kernel
 
-NAMES = ["rbf", "inverse_squared_distance", "inverse_distance", "laplacian"]
-OF_SQUARES = NAMES[:3]
+NAMES = ["rbf", "inverse_squared_distance", "inverse_distance", "exponential", "laplacian"]
+OF_SQUARES = NAMES[:4]
 LAYOUTS = ["C", "F", "csr", "thin csr"]
 DTYPES = [np.float32, np.float64]
 
@@ -23,8 +23,8 @@ def exact(name, X, Z, gamma):
     if name == "laplacian":
         return np.exp(-gamma * np.abs(apart).sum(axis=2))
     squares = gamma * (apart**2).sum(axis=2)
-    if name == "rbf":
-        return np.exp(-squares)
+    if name in ("rbf", "exponential"):
+        return np.exp(-squares if name == "rbf" else -np.sqrt(squares))
     return 1.0 / ((squares if name == "inverse_squared_distance" else np.sqrt(squares)) + 1.0)
 
 

@@ -27,8 +27,8 @@ def sized(**sizes):
     """Return a kind of `MarginClassifier` whose engines have other sizes than usual."""
 
     class Sized(MarginClassifier):
-        def _options(self, resources):
-            return replace(super()._options(resources), **sizes)
+        def options(self, resources):
+            return replace(super().options(resources), **sizes)
 
     return Sized
 

@@ -45,6 +45,10 @@ def inverse_distance(x, z, gamma, degree, coef0):
     return 1.0 / (math.sqrt(gamma) * math.sqrt(squared_distance(x, z)) + 1.0)
 
 
+def exponential(x, z, gamma, degree, coef0):
+    return math.exp(-math.sqrt(gamma * squared_distance(x, z)))
+
+
 def inverse_squared_distance(x, z, gamma, degree, coef0):
     return 1.0 / (gamma * squared_distance(x, z) + 1.0)
 
@@ -59,10 +63,14 @@ PAIRWISE = {
         sigmoid,
         rbf,
         laplacian,
+        exponential,
         inverse_distance,
         inverse_squared_distance,
     )
 }
+
+
+RADIAL = ("rbf", "laplacian", "exponential", "inverse_distance", "inverse_squared_distance")
 
 
 def block(name, X, Z, *, gamma=1.0, degree=3, coef0=0.0):

@@ -135,7 +135,7 @@ class AtWork:
 
 
 def test_no_more_blocks_are_visited_at_a_time_than_fit_into_a_part_of_the_budget():
-    X = dense_data(n=3000, d=3)
+    X = dense_data(n=8000, d=3)
     for memory, most in ((1, 1), (8 * 43 * 16 * 4 * 2, 2), (10**7, 4)):
         visit = AtWork()
         for _ in rows_of(X, memory, threads=4).scan(visit, width=40):

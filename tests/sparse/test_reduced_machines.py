@@ -271,7 +271,7 @@ def test_bad_parameters_are_named(estimator, error, words):
 def test_machines_of_cells_are_refused_by_name_fitted_or_not(cells, method):
     X, y = moons()
     refused = pytest.raises(
-        ValueError, match=r"estimator=Margin.*machine for each cell.*engine='exact' or.*'span'"
+        ValueError, match=r"(?s)estimator=Margin.*machine for each cell.*engine='exact' or.*'span'"
     )
     with refused:
         ReducedSetClassifier(cells, 3, method=method).fit(X, y)

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, StratifiedShuffleSplit
 
 from widemargin import MarginClassifier, MarginClassifierCV
-from widemargin.svm import exact_search, margin_classifier_cv
+from widemargin.svm import exact_search, grid_search
 from widemargin.svm.exact_search import matrix_fits
 
 CS, GAMMAS = [0.1, 1.0, 30.0], [0.1, 1.0]
@@ -66,13 +66,13 @@ class _Recorder:
 def searched(monkeypatch):
     """How often the search was one by exact machines."""
     calls = []
-    original = margin_classifier_cv.scores_exact
+    original = grid_search.scores_exact
 
     def noting(*arguments):
         calls.append(arguments[0])
         return original(*arguments)
 
-    monkeypatch.setattr(margin_classifier_cv, "scores_exact", noting)
+    monkeypatch.setattr(grid_search, "scores_exact", noting)
     return calls
 
 

@@ -185,15 +185,25 @@ class Precision:
         float32 is left out where it hides a gap of `tol` whatever the solution, for η‖α‖ is about
         one at the least.
         """
-        fine, coarse = (cls.in_type(dtype, problem, eta) for dtype in (np.float64, np.float32))
+        spread = _spread(problem)
+        fine, coarse = (
+            cls.in_type(each, problem, eta, spread) for each in (np.float64, np.float32)
+        )
         varies = problem.kernel.constant_diagonal is None
         return [fine] if varies or not coarse.rounding <= tol * eta else [coarse, fine]
 
     @classmethod
-    def in_type(cls, dtype: DTypeLike, problem: Problem, eta: float) -> Precision:
-        """Return the precision of kernel values of a type."""
-        spread = float(weighted_moments(problem.rows, problem.weight).variance.sum())
+    def in_type(
+        cls, dtype: DTypeLike, problem: Problem, eta: float, spread: float | None = None
+    ) -> Precision:
+        """Return the precision of kernel values of a type; `spread` is the variance if known."""
+        spread = _spread(problem) if spread is None else spread
         return cls(dtype, 4.0 * problem.kernel.rounding(spread, dtype) * eta)
+
+
+def _spread(problem: Problem) -> float:
+    """Return the total variance of the rows."""
+    return float(weighted_moments(problem.rows, problem.weight).variance.sum())
 
 
 def largest_norm2(problem: Problem) -> float:

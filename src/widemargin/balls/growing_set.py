@@ -26,8 +26,6 @@ _FIRST_SHARE = 0.0625
 _FIRST_LEAST = 96
 # Share of the rows up to which the set is worth it.
 _MOST_SHARE = 0.4
-# Share of the first set that may support its machine.
-_SUPPORT_SHARE = 0.4
 # The gap on the first set, and how much finer than that of all rows the gap on a set is.
 _FIRST_GAP = 1e-2
 _FINER = 0.1
@@ -126,28 +124,43 @@ class GrowingSet:
         self.vectors = self.problem.rows.take(self.index)
         # The system hands out pages when they are first used.
         self.values = np.empty((self.most, n), dtype=self.precision.dtype)
-        size = max(_FIRST_LEAST, int(_FIRST_SHARE * n))
-        joining = np.union1d(np.arange(0, n, max(1, n // size)), np.flatnonzero(alpha))
         gap = _FIRST_GAP
+        if alpha.any():
+            # Whether an earlier solution is good enough is soon told, and where it is not, what it
+            # lacks.
+            self._join(np.flatnonzero(alpha))
+            found = self._at_all_rows(alpha)
+            joining = self._violators(self.margin)
+            gap = self._finer(gap, found)
+        else:
+            size = max(_FIRST_LEAST, int(_FIRST_SHARE * n))
+            joining = np.arange(0, n, max(1, n // size))
         for _ in range(_MOST_ROUNDS):
-            if deadline.passed or len(self.members) + len(joining) > self.most:
+            if self._proved(found) or deadline.passed:
                 break
+            if len(self.members) + len(joining) > self.most:
+                break
+            first = not len(self.members)
             if len(joining):
                 self._join(joining)
+            fewer = self._support_of_half(gap, deadline) if first else 0
             alpha = self._on_members(alpha, gap, deadline)
-            support = np.flatnonzero(alpha)
-            if not np.isfinite(found.primal) and len(support) > _SUPPORT_SHARE * len(joining):
-                # Most rows will matter.
+            if first and self._most_will_matter(fewer, int(np.count_nonzero(alpha))):
                 return GapOf(alpha, float("inf"), 0.0, 1.0)
             found = self._at_all_rows(alpha)
-            if relative_gap(found.primal, found.dual) <= _SHARE_OF_GAP * self.tol:
-                # Whether rounding hides more than that is another question.
-                break
             joining = self._violators(self.margin)
-            gap = min(gap, max(_FINER * found.gap, _SHARE_OF_GAP * self.tol))
+            gap = self._finer(gap, found)
             if not len(joining):
                 gap *= _FINER
         return found
+
+    def _proved(self, found: GapOf) -> bool:
+        """Return whether the gap is met; whether rounding hides more is another question."""
+        return relative_gap(found.primal, found.dual) <= _SHARE_OF_GAP * self.tol
+
+    def _finer(self, gap: float, found: GapOf) -> float:
+        """Return the gap on the next set."""
+        return min(gap, max(_FINER * found.gap, _SHARE_OF_GAP * self.tol))
 
     def _join(self, joining: IndexArray) -> None:
         """Let rows join, and make their kernel values."""
@@ -168,6 +181,23 @@ class GrowingSet:
         after = np.zeros(len(alpha))
         after[members] = point.alpha
         return after
+
+    def _support_of_half(self, gap: float, deadline: Deadline) -> int:
+        """Return how many of every second row of the set support its machine."""
+        half = self.members[::2]
+        K = np.ascontiguousarray(self.values[: len(self.members) : 2, half])
+        sign, ridge = self.sign[half], self.ridge[half]
+        point = solve_margin_dual(K, sign, ridge, gap=gap, deadline=deadline)
+        return int(np.count_nonzero(point.alpha))
+
+    def _most_will_matter(self, of_half: int, of_set: int) -> bool:
+        """Return whether the set would become too large, as support vectors grow with the rows.
+
+        Those of half of the set and of the set tell with which power they do.
+        """
+        power = float(np.clip(np.log2(of_set / max(1, of_half)), 0.0, 1.0)) if of_set else 0.0
+        expected = of_set * (len(self.index) / len(self.members)) ** power
+        return bool(expected > self.most)
 
     def _at_all_rows(self, alpha: Vector) -> GapOf:
         """Return what α proves over all rows, and keep their margins."""

@@ -64,12 +64,10 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         """
         with self._fitting() as resources:
             data = self._labelled(X, y, sample_weight)
-            problem, gamma = self._problem(
-                data,
-                resources.threads,
-                C=self.C,
-                gamma=self.gamma,
-                class_weight=self.class_weight,
+            distinct = self._distinct(data, resources.threads)
+            gamma = self._resolved_gamma(self.gamma, distinct)
+            problem = self._problem(
+                data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
             )
             earlier = self._earlier(problem, data.classes)
             with reporting(self, len(data.y), data.X, data.y) as report:

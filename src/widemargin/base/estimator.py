@@ -33,7 +33,7 @@ from widemargin.rows import (
     parse_memory,
     weighted_moments,
 )
-from widemargin.threads import n_threads, single_threaded_blas
+from widemargin.threads import n_threads, single_threaded_blas, threads_kept
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -118,7 +118,7 @@ class KernelEstimator(BaseEstimator):
     def _computing(self) -> Iterator[int]:
         """Yield the number of threads; inside, BLAS has one."""
         threads = n_threads(self.n_jobs)
-        with single_threaded_blas():
+        with single_threaded_blas(), threads_kept(threads):
             yield threads
 
     def _check_parameters(self) -> None:
@@ -143,9 +143,9 @@ class KernelEstimator(BaseEstimator):
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _kernel(self, gamma: float) -> Kernel:
+    def _kernel(self, gamma: float, kernel: Any = None) -> Kernel:
         return make_kernel(
-            self.kernel,
+            self.kernel if kernel is None else kernel,
             gamma=gamma,
             degree=self.degree,
             coef0=self.coef0,
@@ -156,6 +156,8 @@ class KernelEstimator(BaseEstimator):
         """Return a kernel width as a number."""
         if self._precomputed():
             return 1.0
+        if not isinstance(gamma, str):
+            return float(gamma)
         moments = weighted_moments(distinct.rows, distinct.weight)
         return resolve_gamma(gamma, moments.mean, moments.variance)
 
@@ -192,32 +194,25 @@ class KernelEstimator(BaseEstimator):
         memory = parse_memory(self.memory)
         return as_rows(X, memory=memory, threads=threads, precomputed=self._precomputed())
 
-    def _problem(
-        self,
-        data: Labelled,
-        threads: int,
-        *,
-        C: float,
-        gamma: Any,
-        class_weight: Any,
-        apart: NDArray[np.intp] | None = None,
-    ) -> tuple[Problem, float]:
-        """State the problems of the classes against each other; return the kernel width too.
-
-        Equal rows are merged unless their numbers in `apart` differ.
-        """
-        factor = class_factors(class_weight, data.classes, data.y, data.weight)
-        rows = self._rows(data.X, threads)
+    def _distinct(
+        self, data: Labelled, threads: int, apart: NDArray[np.intp] | None = None
+    ) -> Distinct:
+        """Merge equal rows of a class, unless their numbers in `apart` differ."""
         key = data.code if apart is None else data.code + len(data.classes) * apart
-        distinct = distinct_rows(rows, key, data.weight)
-        width = self._resolved_gamma(gamma, distinct)
+        return distinct_rows(self._rows(data.X, threads), key, data.weight)
+
+    def _problem(
+        self, data: Labelled, distinct: Distinct, *, C: float, gamma: float, class_weight: Any
+    ) -> Problem:
+        """State the problems of the classes against each other."""
+        factor = class_factors(class_weight, data.classes, data.y, data.weight)
         code = data.code[distinct.index]
         with np.errstate(over="ignore"):
             weight = distinct.weight * factor[code]
         check_prices(C, weight)
-        problem = Problem.of(
+        return Problem.of(
             distinct.rows,
-            self._kernel(width),
+            self._kernel(gamma),
             code,
             one_vs_rest(len(data.classes)),
             weight,
@@ -225,21 +220,24 @@ class KernelEstimator(BaseEstimator):
             distinct.index,
             distinct.place,
         )
-        return problem, width
 
 
 @contextmanager
-def reporting(estimator: Any, n_rows: int, X: Any = None, y: Any = None) -> Iterator[Report]:
+def reporting(
+    estimator: Any, n_rows: int, X: Any = None, y: Any = None, *, verbose: bool | None = None
+) -> Iterator[Report]:
     """Yield the function that tells a user, and the estimator's callbacks, of each step.
 
     Parameters
     ----------
     estimator : estimator
-        The one that is being fitted; its `verbose` asks for a line a step.
+        The one that is being fitted.
     n_rows : int
         Rows it is fitted to.
     X, y : array
         Passed on to callbacks.
+    verbose : bool, default=None
+        Whether to print a line a step; None if the estimator's `verbose` asks for it.
 
     Yields
     ------
@@ -250,7 +248,8 @@ def reporting(estimator: Any, n_rows: int, X: Any = None, y: Any = None) -> Iter
     if getattr(estimator, "_skl_callbacks", None):
         task = estimator._init_callback_context(max_subtasks=None)
         task.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-    name, verbose = type(estimator).__name__, estimator.verbose > 0
+    name = type(estimator).__name__
+    verbose = estimator.verbose > 0 if verbose is None else verbose
 
     def report(certificate: Certificate) -> bool:
         if verbose:

@@ -223,12 +223,10 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         """
         with self._fitting() as resources:
             data = self._labelled(X, y, sample_weight)
-            problem, self.gamma_ = self._problem(
-                data,
-                resources.threads,
-                C=self.C,
-                gamma=self.gamma,
-                class_weight=self.class_weight,
+            distinct = self._distinct(data, resources.threads)
+            self.gamma_ = self._resolved_gamma(self.gamma, distinct)
+            problem = self._problem(
+                data, distinct, C=self.C, gamma=self.gamma_, class_weight=self.class_weight
             )
             self.classes_ = data.classes
             self.codes_ = code_table(self.codes, len(self.classes_), resources.rng)

@@ -5,7 +5,13 @@
 `widemargin.kernels.products`, `widemargin.kernels.distances` and `widemargin.kernels.given`.
 """
 
-from widemargin.kernels.distances import RBF, InverseDistance, InverseSquaredDistance, Laplacian
+from widemargin.kernels.distances import (
+    RBF,
+    Exponential,
+    InverseDistance,
+    InverseSquaredDistance,
+    Laplacian,
+)
 from widemargin.kernels.given import CallableKernel, Precomputed
 from widemargin.kernels.kernel import KERNELS, Kernel, make_kernel, resolve_gamma
 from widemargin.kernels.products import (
@@ -21,6 +27,7 @@ __all__ = [
     "RBF",
     "CallableKernel",
     "CosinePower",
+    "Exponential",
     "InverseDistance",
     "InverseSquaredDistance",
     "Kernel",
@@ -41,6 +48,7 @@ for _kernel in (
     CosinePower,
     RBF,
     Laplacian,
+    Exponential,
     Sigmoid,
     InverseDistance,
     InverseSquaredDistance,

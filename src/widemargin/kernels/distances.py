@@ -6,6 +6,7 @@ name                         k(x, z)                   −∂k/∂z is (z − x)
 rbf                          exp(−γ‖x − z‖²)           2γ k
 inverse_squared_distance     1 / (γ‖x − z‖² + 1)       2γ k²
 inverse_distance             1 / (√γ‖x − z‖ + 1)       γ k³ / (1 − k), 0 at x = z
+exponential                  exp(−√γ‖x − z‖)           −γ k / ln k, 0 at x = z
 laplacian                    exp(−γ‖x − z‖₁)           (γ k sign(z − x), 0 at x = z)
 ===========================  ========================  =========================
 
@@ -213,8 +214,58 @@ class InverseSquaredDistance(_SquaredDistance):
         return 2.0 * self.gamma * values * values
 
 
+class _Distance(_SquaredDistance):
+    """A function of √γ‖x − z‖.
+
+    Attributes
+    ----------
+    steepest : float
+        The largest t |f'(t)| of k = f(t), t = √γ‖x − z‖.
+    """
+
+    gamma: float
+    steepest: ClassVar[float]
+
+    @property
+    def _line(self) -> tuple[float, float]:
+        return 1.0, 0.0
+
+    def rounding(self, spread: float, dtype: DTypeLike) -> float:
+        # At the least distance that is not measured again, an error of u‖x‖² in the square is one
+        # of u‖x‖/2√share in the distance; however wide the rows, k falls with it.
+        share, unit = NEAR[np.dtype(dtype)], float(np.finfo(dtype).eps) / 2
+        wide = 0.5 * math.sqrt(self.gamma * spread / share)
+        return unit * (1.0 + min(wide, 0.5 * self.steepest / share))
+
+    def _correct(self, product: Array, left: Array, X: Array, Z: Array) -> None:
+        bound = NEAR[product.dtype] * _norms(left)
+        _measure_near_pairs(product, X, Z, np.arange(len(bound)), bound, 1.0, 0.0)
+
+    def _finish(self, values: Array) -> None:
+        np.clip(values, 0.0, math.inf, out=values)
+        np.sqrt(values, out=values)
+        values *= math.sqrt(self.gamma)
+        self._of_distance(values)
+
+    @abstractmethod
+    def _of_distance(self, values: Array) -> None:
+        """Turn √γ‖x − z‖ into kernel values, in place."""
+
+    def _pull(self, values: Array) -> Array:
+        slope, distance = self._slope(values)
+        touching = distance <= 0
+        distance[touching] = 1.0
+        pull = self.gamma * slope / distance
+        pull[touching] = 0.0
+        return pull
+
+    @abstractmethod
+    def _slope(self, values: Array) -> tuple[Array, Array]:
+        """Return −f' and √γ‖x − z‖ of kernel values, or both times the same."""
+
+
 @dataclass(frozen=True)
-class InverseDistance(_SquaredDistance):
+class InverseDistance(_Distance):
     """The inverse distance kernel k(x, z) = 1 / (√γ‖x − z‖ + 1).
 
     Parameters
@@ -233,38 +284,53 @@ class InverseDistance(_SquaredDistance):
 
     gamma: float = 1.0
     name: ClassVar[str] = "inverse_distance"
+    steepest: ClassVar[float] = 0.25
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
-    @property
-    def _line(self) -> tuple[float, float]:
-        return 1.0, 0.0
-
-    def rounding(self, spread: float, dtype: DTypeLike) -> float:  # noqa: D102
-        # At the least distance that is not measured again, an error of u‖x‖² in the square is one
-        # of u‖x‖/2√share in the distance; however wide the rows, k falls with it.
-        share, unit = NEAR[np.dtype(dtype)], float(np.finfo(dtype).eps) / 2
-        return unit * (1.0 + min(0.5 * math.sqrt(self.gamma * spread / share), 0.125 / share))
-
-    def _correct(self, product: Array, left: Array, X: Array, Z: Array) -> None:
-        bound = NEAR[product.dtype] * _norms(left)
-        _measure_near_pairs(product, X, Z, np.arange(len(bound)), bound, 1.0, 0.0)
-
-    def _finish(self, values: Array) -> None:
-        np.clip(values, 0.0, math.inf, out=values)
-        np.sqrt(values, out=values)
-        values *= math.sqrt(self.gamma)
+    def _of_distance(self, values: Array) -> None:
         values += 1.0
         np.reciprocal(values, out=values)
 
-    def _pull(self, values: Array) -> Array:
-        apart = 1.0 - values
-        touching = apart <= 0
-        apart[touching] = 1.0
-        pull = self.gamma * values**3 / apart
-        pull[touching] = 0.0
-        return pull
+    def _slope(self, values: Array) -> tuple[Array, Array]:
+        return values**3, 1.0 - values
+
+
+@dataclass(frozen=True)
+class Exponential(_Distance):
+    """The exponential kernel k(x, z) = exp(−√γ‖x − z‖), the Laplacian one of Euclidean distance.
+
+    Its functions have corners where the Gaussian's are smooth, and values come from one matrix
+    product, which those of the Laplacian kernel do not.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        γ, not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.kernels import Exponential
+    >>> Exponential(gamma=0.25).block(np.array([[0.0], [2.0]]), np.array([[0.0]])).round(4)
+    array([[1.    ],
+           [0.3679]])
+    """
+
+    gamma: float = 1.0
+    name: ClassVar[str] = "exponential"
+    steepest: ClassVar[float] = 1.0 / math.e
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
+
+    def _of_distance(self, values: Array) -> None:
+        np.negative(values, out=values)
+        np.exp(values, out=values)
+
+    def _slope(self, values: Array) -> tuple[Array, Array]:
+        return values, -np.log(np.maximum(values, np.finfo(np.float64).tiny))
 
 
 def _norms(left: Array) -> Array:
@@ -319,6 +385,11 @@ class Laplacian(_Radial):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
+
+    @classmethod
+    def usual_gamma(cls, scale: float, n_features: int) -> float:  # noqa: D102
+        # scale = 1 / (n_features · variance), and the 1-norm grows with the standard deviation.
+        return math.sqrt(scale / n_features)
 
     def block(self, X: Array, Z: Array, out: Array | None = None) -> Array:  # noqa: D102
         out = room_for(X, Z, out)

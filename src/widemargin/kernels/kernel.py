@@ -68,6 +68,14 @@ class Kernel(ABC):
         """The value of k(x, x) where it is the same for every x, else None."""
         return None
 
+    @classmethod
+    def usual_gamma(cls, scale: float, n_features: int) -> float:
+        """Return a width at which typical values are neither near 1 nor near 0.
+
+        `scale` is what ``gamma="scale"`` stands for on the rows.
+        """
+        return scale
+
     def rounding(self, spread: float, dtype: DTypeLike) -> float:
         """Return the error of a value beside 1, for rows of a total variance.
 

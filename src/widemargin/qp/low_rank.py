@@ -18,7 +18,7 @@ from widemargin.threads import Compiled
 loops = Compiled("widemargin.qp.low_rank_loops")
 
 # The rank is low if it is at most this share of the rows.
-_MOST_SHARE = 1.0 / 16.0
+_MOST_SHARE = 1.0 / 8.0
 # Rows below which the matrix itself is as cheap.
 _FEW = 800
 

@@ -20,7 +20,7 @@ from widemargin.qp.lapack_loops import divide, factorise
 from widemargin.qp.newton_loops import step_length
 
 # Parts of the largest rank at which it is asked whether remainders fall fast enough.
-_LOOKS = 8
+_LOOKS = 16
 # Newton steps at the most.
 _MOST_STEPS = 60
 
@@ -29,8 +29,9 @@ _MOST_STEPS = 60
 def pivoted_factor(K: Any, tol: float, most: int) -> Any:
     """Return L with K ≈ LᵀL, of no rows where that would take more than `most`.
 
-    Remainders on the diagonal are to fall to `tol` times the largest value of it. Where their sum
-    does not fall as fast as it must to get there, this ends early.
+    Remainders on the diagonal are to fall to `tol` times the largest value of it. Each falls less
+    fast than the one before, on a log scale: where their sum has not fallen by its share of what is
+    wanted, it never will by all of it, and this ends early.
     """
     n = K.shape[0]
     rest = np.empty(n)
@@ -46,7 +47,7 @@ def pivoted_factor(K: Any, tol: float, most: int) -> Any:
             return L[:r].copy()
         if r and r % look == 0:
             fallen = np.maximum(rest, 0.0).sum() / total
-            if fallen > tol ** (0.5 * r / most):
+            if fallen > tol ** (r / most):
                 break
         scale = 1.0 / np.sqrt(rest[pivot])
         row = L[r]

@@ -31,6 +31,8 @@ _MOST_BLOCK_BYTES = 8_000_000
 _LEAST_ROWS = 16
 # Share of the budget for all blocks that threads work on at a time.
 _BLOCKS_SHARE = 0.25
+# Bytes of rows and answers that are looked at sooner than a thread has started.
+_WORTH_A_THREAD = 2_000_000
 
 
 def parse_memory(memory: int | float | str) -> int:
@@ -218,7 +220,7 @@ class Rows(ABC):
         spans = (slice(first, min(n, first + step)) for first in range(0, n, step))
         # Of each thread, one answer is being made, and two wait to be taken.
         threads = threads_within(self.memory, each * step + 3 * answer_bytes, self.threads)
-        return ordered_map(visit_at, spans, threads)
+        return ordered_map(visit_at, spans, threads if n * each > _WORTH_A_THREAD else 1)
 
     def gather(
         self,

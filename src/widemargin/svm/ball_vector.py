@@ -25,9 +25,9 @@ class BallVectorClassifier(KernelClassifier):
         Weight of the errors, as in ``LinearSVC(loss="squared_hinge")``; the papers' C is twice
         this.
     kernel : str, callable or Kernel, default="rbf"
-        "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "sigmoid",
-        "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices,
-        or a kernel object.
+        "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "exponential",
+        "sigmoid", "inverse_distance", "inverse_squared_distance", "precomputed", a function of two
+        matrices, or a kernel object.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
         Kernel width; "mean_distance" is the papers' choice, one over the mean squared distance
         between training rows.

@@ -15,6 +15,7 @@ machine of all rows at any time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -261,16 +262,33 @@ def cells_or_span(problem: Problem, options: ChoiceOptions) -> Decision:
     span = None if cells is None else trial.of_span(sizes.vectors)
     if cells is None or span is None:
         return Decision("span", sizes.cells[0], "no time to compare it with cells")
+    return decided(span, cells, lambda: trial.halved().of_cells(sizes.cell), sizes)
+
+
+def decided(
+    span: float, cells: float, half: Callable[[], float | None], sizes: TrialSizes
+) -> Decision:
+    """Return what two accuracies on held-out rows speak for.
+
+    Parameters
+    ----------
+    span, cells : float
+        Of a span and of cells.
+    half : callable
+        Gives that of cells which have learnt from half of the rows; None if there was no time.
+    sizes : TrialSizes
+        Sizes of the trial.
+    """
     reason = (
         f"on held-out rows of a sample {100 * span:.1f} % in a span, {100 * cells:.1f} % in cells"
     )
     better = 1.0 - cells <= _ERRORS * (1.0 - span)
     if better and 1.0 - cells > _CLEARLY * (1.0 - span):
-        half = trial.halved().of_cells(sizes.cell)
-        if half is None:
+        of_half = half()
+        if of_half is None:
             return Decision("span", sizes.cells[0], reason)
-        better = 1.0 - cells <= _GAINING * (1.0 - half)
-        reason += f" ({100 * half:.1f} % with half of the rows)"
+        better = 1.0 - cells <= _GAINING * (1.0 - of_half)
+        reason += f" ({100 * of_half:.1f} % with half of the rows)"
     return Decision("cells" if better else "span", sizes.cells[0], reason)
 
 

@@ -89,9 +89,9 @@ class MarginClassifier(KernelClassifier):
     C : float, default=1.0
         Weight of the errors, as in ``LinearSVC(loss="squared_hinge")``.
     kernel : str, callable or Kernel, default="rbf"
-        "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "sigmoid",
-        "inverse_distance", "inverse_squared_distance", "precomputed", a function of two matrices,
-        or a kernel object.
+        "linear", "poly", "normalized_poly", "cosine_power", "rbf", "laplacian", "exponential",
+        "sigmoid", "inverse_distance", "inverse_squared_distance", "precomputed", a function of two
+        matrices, or a kernel object.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
         Kernel width; "mean_distance" is one over the mean squared distance between training rows.
     degree : int, default=3
@@ -247,7 +247,7 @@ class MarginClassifier(KernelClassifier):
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
         elsewhere = self.stated(problem)
         in_span = elsewhere if self.multi_class == "ovo" else problem
-        options = replace(self._options(resources), in_span=in_span)
+        options = replace(self.options(resources), in_span=in_span)
         decision = Decision(self.engine, options.cells)
         if self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
             decision = choose_engine(elsewhere, options)
@@ -277,7 +277,7 @@ class MarginClassifier(KernelClassifier):
         coefficients = 8 * problem.n * n_classes * (n_classes - 1) // 2
         return coefficients <= _PAIRS_SHARE * parse_memory(self.memory)
 
-    def _options(self, resources: Resources) -> ChoiceOptions:
+    def options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""
         limit = None if isinstance(self.max_vectors, str) else int(self.max_vectors)
         named = isinstance(self.vectors, str)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -26,29 +24,22 @@ from widemargin.base.estimator import (
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.cells import CellOptions
-from widemargin.cells.held_out import CellChoices
-from widemargin.cells.uncut import UncutOptions, exact_is_cheap
+from widemargin.base.progress import ProgressBar
 from widemargin.loop import Deadline, Resources, Stop
-from widemargin.problem import Folds, Problem, check_prices
-from widemargin.span import SpanOptions, as_strategy
-from widemargin.svm.engine_choice import TrialSizes
-from widemargin.svm.exact_search import matrix_fits, scores_exact
+from widemargin.problem import Folds, Problem
+from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
+from widemargin.svm.grid import Grid, Width
+from widemargin.svm.grid_search import GridSearch
 from widemargin.svm.margin_classifier import (
     CellParameters,
     MarginClassifier,
     check_cells,
     check_cuttable,
 )
-from widemargin.svm.scoring import GridScores, HeldOut, Judge
-from widemargin.svm.search import scores_in_cells, scores_in_span
+from widemargin.svm.scoring import HeldOut, Judge
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
-# How near its optimum an objective in a span must be for its machine to be judged, at the least.
-_SPAN_TOL = 1e-3
-# The same for exact machines and in cells, as a gap that is proved.
-_EXACT_TOL = 1e-2
 # Rows of a cell where nothing else is said.
 _CELL_ROWS = TrialSizes().cells[0]
 
@@ -66,8 +57,12 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     ----------
     Cs : int or array-like of float, default=10
         Values of C; a number stands for that many from 0.01 to 1000, evenly on a log scale.
-    gammas : array-like of {"scale", "auto", "mean_distance"} or float, default=("scale",)
-        Kernel widths.
+    gammas : int or array-like of {"scale", "auto", "mean_distance"} or float, default=5
+        Kernel widths; a number stands for that many, from a sixteenth to sixteen times the usual
+        one, which is "scale" (for the Laplacian kernel 1 / (n_features · standard deviation)).
+    kernels : array-like of kernels, default=None
+        Kernels to choose from, such as ``("rbf", "laplacian", "exponential")``, each with all
+        widths if it has any; None is `kernel` alone.
     cv : int, splitter or iterable, default=5
         Folds, as in `GridSearchCV`.
     scoring : str or callable, default=None
@@ -82,9 +77,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     kernel_params : dict, default=None
         Passed to a callable kernel.
     engine : {"auto", "exact", "span", "cells"}, default="auto"
-        How the best pair is fitted to all rows, and found: in cells for "cells", by exact machines
-        where `MarginClassifier` would take those and the kernel matrix of all rows fits into half
-        of `memory`, and in a span otherwise.
+        How the best pair is found, and fitted to all rows: "auto" is by exact machines where
+        `MarginClassifier` would take those and the kernel matrix of all rows fits into half of
+        `memory`, and otherwise in a span or in cells, whichever does better on held-out rows of a
+        sample, each with its own best pair.
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
         With ``engine="cells"``: the size or the centres of the cells; "auto" is 300 rows.
     overlap : float, default=0.3
@@ -126,12 +122,14 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     random_state : int, RandomState or None, default=None
         Seed of the samples.
     verbose : int, default=0
-        1 prints a line a step.
+        1 shows a bar for the search and prints a line a step of the final fit, 2 also those of
+        the search.
 
     Attributes
     ----------
     best_params_ : dict
-        "C" and "gamma" of the best mean score; of equals the smallest C, then the first gamma.
+        "C" and "gamma" of the best mean score, and "kernel" where there are `kernels`; of equals
+        the smallest C, then the first gamma.
     best_score_ : float
         That score.
     best_index_ : int
@@ -139,9 +137,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     best_estimator_ : MarginClassifier
         The machine with the best pair, fitted to all rows.
     cv_results_ : dict of arrays
-        As in `GridSearchCV`: "params", "param_C", "param_gamma", "split<k>_test_score",
-        "mean_test_score", "std_test_score", "rank_test_score", from the smallest C to the largest
-        and for each in the order of `gammas` (NaN for pairs that a search did not get to); and
+        As in `GridSearchCV`: "params", "param_C", "param_gamma" ("param_kernel"),
+        "split<k>_test_score", "mean_test_score", "std_test_score", "rank_test_score", from the
+        smallest C to the largest and for each in the order of `kernels` and `gammas` (NaN for pairs
+        that a search did not get to); and
         "fit_time", the seconds that all values of C and all folds of the pair's gamma took
         together.
     n_splits_ : int
@@ -182,7 +181,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     """
 
     Cs: Any = positional(10)
-    gammas: Any = positional(("scale",))
+    gammas: Any = positional(5)
+    kernels: Any = keyword(None)
     cv: Any = keyword(5)
     scoring: Any = keyword(None)
     engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
@@ -220,15 +220,14 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             The fitted classifier.
         """
         with self._fitting() as resources:
-            Cs, gammas = self._grid()
+            grid = self._grid()
             data = self._labelled(X, y, sample_weight)
             if isinstance(self.cv, Integral):
                 check.check_count("cv", self.cv, least=2)
             splits = check_cv(self.cv, data.y, classifier=True).split(data.X, data.y)
             folds = Folds(list(splits), data.weight)
-            with reporting(self, len(data.y), data.X, data.y) as report:
-                resources = replace(resources, report=report)
-                best = self._searched(data, folds, Cs, gammas, resources)
+            with reporting(self, len(data.y), data.X, data.y, verbose=self.verbose > 1) as report:
+                best = self._searched(data, folds, grid, replace(resources, report=report))
         best.max_time = _seconds(resources.deadline)
         best.fit(data.X, data.y, sample_weight)
         self.best_estimator_: MarginClassifier = best
@@ -275,176 +274,106 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_cuttable(self.engine, self.kernel)
-        self._grid()
+        grid = self._grid()
+        for width in grid.widths:
+            check_cuttable(self.engine, width.kernel)
+        if self.per_cell and len({id(width.kernel) for width in grid.widths}) > 1:
+            raise ValueError(
+                "per_cell=True chooses C and gamma for each cell, with one kernel for all; give "
+                "one kernel, or per_cell=False."
+            )
         if self.scoring is not None and not isinstance(self.scoring, str | Callable):
             raise TypeError(
                 f"scoring={self.scoring!r} must be None, a name or a function: one score chooses."
             )
         check_scoring(HeldOut(), scoring=self.scoring)
 
-    def _grid(self) -> tuple[list[float], list[Any]]:
-        """Return the values of C in ascending order, and the widths."""
-        if isinstance(self.Cs, Integral) and not isinstance(self.Cs, bool):
-            check.count("Cs", self.Cs)
-            Cs = np.logspace(-2, 3, int(self.Cs)).tolist()
-        else:
-            Cs = sorted(check.positive("Cs", value) for value in _listed("Cs", self.Cs))
-        gammas = _listed("gammas", self.gammas)
-        for gamma in gammas:
-            check.gamma("gamma", gamma)
-        return Cs, gammas
+    def _grid(self) -> Grid:
+        return Grid.of(self.Cs, self.gammas, self.kernels, self.kernel)
+
+    def _precomputed(self) -> bool:
+        named = self.kernels if isinstance(self.kernels, (list, tuple)) else [self.kernel]
+        return any(isinstance(each, str) and each == "precomputed" for each in named)
 
     def _searched(
-        self,
-        data: Labelled,
-        folds: Folds,
-        Cs: list[float],
-        gammas: list[Any],
-        resources: Resources,
+        self, data: Labelled, folds: Folds, grid: Grid, resources: Resources
     ) -> MarginClassifier:
         """Score the grid, and return the best machine, not fitted yet."""
-        judge = Judge(self.scoring, data.y, data.weight, data.classes)
-        scores = np.full((len(gammas), len(Cs), folds.n), np.nan)
-        finished = np.zeros(len(gammas), dtype=bool)
-        seconds = np.zeros(len(gammas))
-        in_cells, cells = self.engine == "cells", self.cells
-        choices = CellChoices(len(Cs)) if in_cells and self.per_cell else None
-        cut: Stop | None = None
-        for g, gamma in enumerate(gammas):
-            started = perf_counter()
-            # The final fit has a share too.
-            until = resources.deadline.part(1.0 / (len(gammas) - g + 1))
-            part = replace(resources, deadline=until)
-            found = self._scored(data, folds, Cs, gamma, judge, part, cells, choices)
-            scores[g], finished[g] = found.scores, found.cut is None
-            seconds[g] = perf_counter() - started
-            # All widths have the same cells.
-            cells = cells if found.centers is None else found.centers
-            cut = cut or found.cut
-            if found.cut is not None and found.cut.kind.by_user:
-                break
-        interrupted = cut is not None and cut.kind.by_user
-        self._keep_results(Cs, gammas, scores, seconds, finished, interrupted)
-        if cut is not None:
-            self._warn(cut, int(finished.sum()) * len(Cs), len(Cs) * len(gammas))
+        distinct = self._distinct(data, resources.threads, apart=folds.kind)
+        scale = self._resolved_gamma("scale", distinct)
+        grid = grid.on(scale, self.n_features_in_)
+        search = GridSearch(
+            grid,
+            folds,
+            Judge(self.scoring, data.y, data.weight, data.classes),
+            self._options(resources),
+            ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0),
+            per_cell=self.per_cell and self.engine == "cells",
+        )
+        problem = self._problem(
+            data, distinct, C=grid.Cs[0], gamma=1.0, class_weight=self.class_weight
+        )
+
+        def gamma(width: Width) -> float:
+            return 1.0 if width.gamma is None else self._resolved_gamma(width.gamma, distinct)
+
+        def stated(width: Width) -> tuple[Problem, Problem]:
+            own = replace(problem, kernel=self._kernel(gamma(width), width.kernel))
+            pairs = self._machine().stated(own)
+            return pairs, pairs if self.multi_class == "ovo" else own
+
+        search.run(stated, gamma)
+        search.bar.close()
+        self._keep(search)
+        if search.cut is not None:
+            self._warn(search.cut, int(search.found.finished.sum()), grid)
+        return self._best_machine(search)
+
+    def _options(self, resources: Resources) -> ChoiceOptions:
+        """Return what a search is to know of the parameters."""
+        chosen = self._machine().options(resources)
+        size = _CELL_ROWS if isinstance(self.cells, str) else self.cells
+        return replace(chosen, cells=size, loss="squared_hinge")
+
+    def _machine(self, **found: Any) -> MarginClassifier:
+        names = MarginClassifier().get_params(deep=False)
+        shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        machine = MarginClassifier(**shared | found)
+        machine.n_features_in_ = self.n_features_in_
+        return machine
+
+    def _best_machine(self, search: GridSearch) -> MarginClassifier:
+        """Return the machine with the best parameters, in the engine that they were found in."""
         best = self._machine(**self.best_params_)
-        if choices is not None:
-            chosen = choices.best(Cs, scores.mean(axis=2))
-            best.cells = CellParameters(choices.centers, *chosen)
-        elif in_cells and isinstance(self.cells, str):
+        engine = search.engines[self.best_index_ % len(search.grid.widths)]
+        if self.engine == "auto":
+            best.engine = engine
+        if search.choices is not None:
+            everywhere = search.found.scores.mean(axis=2)
+            chosen = search.choices.best(list(search.grid.Cs), everywhere)
+            best.cells = CellParameters(search.choices.centers, *chosen)
+        elif engine == "cells" and isinstance(self.cells, str):
             # The pair is right for this size.
             best.cells = _CELL_ROWS
         return best
 
-    def _scored(
-        self,
-        data: Labelled,
-        folds: Folds,
-        Cs: list[float],
-        gamma: Any,
-        judge: Judge,
-        resources: Resources,
-        cells: Any,
-        choices: CellChoices | None,
-    ) -> GridScores:
-        """Return the scores of one kernel width."""
-        problem, width = self._problem(
-            data,
-            resources.threads,
-            C=Cs[0],
-            gamma=gamma,
-            class_weight=self.class_weight,
-            apart=folds.kind,
-        )
-        check_prices(Cs[-1], problem.weight)
-        limit = None if isinstance(self.max_vectors, str) else int(self.max_vectors)
-        shared: dict[str, Any] = {**vars(resources), "max_iter": self.max_iter}
-        stated = self._machine(Cs[0], gamma).stated(problem)
-        if self.engine != "cells":
-            options = UncutOptions(
-                **shared, tol=min(_EXACT_TOL, 10.0 * self.tol), max_vectors=limit
-            )
-            if self._exactly(stated, options):
-                return scores_exact(stated, np.array(Cs), folds, judge, options)
-        if self.engine == "cells":
-            size = _CELL_ROWS if isinstance(cells, str) else cells
-            options = CellOptions(
-                **shared,
-                tol=min(_EXACT_TOL, 10.0 * self.tol),
-                max_vectors=limit,
-                cells=size,
-                overlap=self.overlap,
-            )
-            return scores_in_cells(stated, np.array(Cs), folds, judge, options, choices, width)
-        landmarks = as_strategy(self.vectors, self.n_features_in_)
-        in_span = SpanOptions(
-            **shared, tol=min(_SPAN_TOL, self.tol), max_vectors=limit, landmarks=landmarks
-        )
-        in_pairs = self.multi_class == "ovo"
-        return scores_in_span(stated if in_pairs else problem, np.array(Cs), folds, judge, in_span)
-
-    def _exactly(self, problem: Problem, options: UncutOptions) -> bool:
-        """Return whether the search is one by exact machines."""
-        if self.engine == "span" or not isinstance(self.vectors, str):
-            return False
-        if options.max_vectors is not None and options.max_vectors < problem.n:
-            return False
-        chosen = self.engine == "exact" or exact_is_cheap(problem, options)
-        return chosen and matrix_fits(problem, options.memory)
-
-    def _machine(self, C: float, gamma: Any) -> MarginClassifier:
-        names = MarginClassifier().get_params(deep=False)
-        shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return MarginClassifier(**{**shared, "C": C, "gamma": gamma})
-
-    def _keep_results(
-        self,
-        Cs: list[float],
-        gammas: list[Any],
-        scores: NDArray[np.float64],
-        seconds: NDArray[np.float64],
-        finished: NDArray[np.bool_],
-        interrupted: bool,
-    ) -> None:
-        params = [{"C": C, "gamma": gamma} for C in Cs for gamma in gammas]
-        flat = scores.swapaxes(0, 1).reshape(len(params), -1)
-        mean = flat.mean(axis=1)
-        results: dict[str, Any] = {
-            "params": params,
-            "param_C": np.ma.array([each["C"] for each in params]),
-            "param_gamma": np.ma.array([each["gamma"] for each in params], dtype=object),
-        }
-        results |= {f"split{k}_test_score": flat[:, k] for k in range(flat.shape[1])}
-        results["mean_test_score"] = mean
-        results["std_test_score"] = flat.std(axis=1)
-        ranked = np.where(np.isnan(mean), -np.inf, mean)
-        results["rank_test_score"] = rankdata(-ranked, method="min").astype(np.int32)
-        results["fit_time"] = np.tile(seconds, len(Cs))
-        self.cv_results_ = results
-        # Machines that are not finished are judged only where there are no others.
-        judged = np.where(np.tile(finished, len(Cs)) | ~finished.any(), ranked, -np.inf)
-        if not np.isfinite(judged).any():
-            # By the folds that there was time for.
-            known = np.isfinite(flat)
-            total = np.where(known, flat, 0.0).sum(axis=1)
-            judged = np.full(len(flat), -np.inf)
-            np.divide(total, known.sum(axis=1), out=judged, where=known.any(axis=1))
-        if interrupted and not np.isfinite(judged).any():
+    def _keep(self, search: GridSearch) -> None:
+        index, score = search.found.best()
+        if search.interrupted and np.isnan(score):
             raise KeyboardInterrupt("the search was interrupted before it had any score")
-        self.best_index_ = int(judged.argmax())
-        best = judged[self.best_index_]
-        self.best_score_ = float(best if np.isfinite(best) else np.nan)
-        self.best_params_ = params[self.best_index_]
-        self.n_splits_ = flat.shape[1]
+        self.cv_results_ = search.found.results()
+        self.best_index_, self.best_score_ = index, score
+        self.best_params_ = self.cv_results_["params"][index]
+        self.n_splits_ = search.folds.n
 
-    def _warn(self, cut: Stop, n_finished: int, n_pairs: int) -> None:
+    def _warn(self, cut: Stop, n_finished: int, grid: Grid) -> None:
         """Say that the search was cut short, before the final fit begins."""
+        n_Cs = len(grid.Cs)
         warn_user(
-            f"The search of MarginClassifierCV was cut short ({cut.reason}): {n_finished} of "
-            f"{n_pairs} pairs of C and gamma have been scored with machines that are finished. "
-            f"{self.best_params_} is the best that is known, and is fitted now; give it more time, "
-            "or a smaller grid.",
+            f"The search of MarginClassifierCV was cut short ({cut.reason}): {n_finished * n_Cs} "
+            f"of {len(grid.widths) * n_Cs} pairs of C and gamma have been scored with machines "
+            f"that are finished. {self.best_params_} is the best that is known, and is fitted now; "
+            "give it more time, or a smaller grid.",
         )
 
 
@@ -452,17 +381,3 @@ def _seconds(deadline: Deadline) -> float | None:
     """Return what is left, as the `max_time` of a machine."""
     left = deadline.left()
     return None if left is None else max(_LEAST_TIME, left)
-
-
-def _listed(name: str, values: Any) -> list[Any]:
-    """Return the values of a list parameter, or say what is wrong with it."""
-    if (
-        isinstance(values, (str, bytes))
-        or not hasattr(values, "__iter__")
-        or getattr(values, "ndim", 1) == 0
-    ):
-        raise TypeError(f"{name}={values!r} must be a list of values, such as {name}=[...].")
-    listed = list(values)
-    if not listed:
-        raise ValueError(f"{name} is empty; give at least one value.")
-    return listed
