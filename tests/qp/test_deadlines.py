@@ -165,8 +165,7 @@ def interrupts(monkeypatch, module, name, after):
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_an_interrupt_ends_a_solver_that_has_a_deadline_and_no_other(monkeypatch, after):
-    K, y, C, weight = random_margin_problem(3, 1e3)
-    ridge = ridge_of(C, weight)
+    K, y, ridge = large_problem(600, 100.0)
     interrupts(monkeypatch, margin_dual, "next_round", after)
     deadline = Deadline()
     point = solve_margin_dual(K, y, ridge, work=0.0, deadline=deadline)

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_moons
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
@@ -234,3 +237,48 @@ def test_there_are_four_addresses():
     assert (found.dtype, found.shape) == (np.uint64, (4,))
     assert len(set(found.tolist())) == 4
     assert lapack_addresses() is found
+
+
+# The step on the support.
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(4, 40), st.sampled_from([0.1, 10.0, 1000.0]))
+def test_a_step_on_the_support_leads_to_a_feasible_solution_on_some_of_it(seed, n, C):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2)).astype(np.float32)
+    sign = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    ridge = np.full(n, 0.5 / C)
+    Q = np.outer(sign, sign) * (K.astype(np.float64) + 1.0) + np.diag(ridge)
+    alpha = np.where(rng.random(n) < 0.6, rng.uniform(0, C, n), 0.0)
+    index = np.flatnonzero((alpha > 0) | (rng.random(n) < 0.3))
+    if not len(index):
+        return
+    residual = 1.0 - Q @ alpha
+    step = small._best_on(lapack_addresses(), K, sign, ridge, index, alpha, residual)
+    assert len(step) == len(index)
+    after = alpha[index] + step
+    size = np.abs(after).max() + 1.0
+    assert (after >= -1e-9 * size).all()
+    # On the rows that are not zero nothing is left to gain, but for float32 and what was cut off.
+    free = after > 0
+    if (~free).sum() <= len(index) // 3:
+        best = np.linalg.solve(Q[np.ix_(index[free], index[free])], np.ones(free.sum()))
+        assert_allclose(after[free], best, rtol=1e-2, atol=1e-3 * size)
+
+
+def test_a_path_of_C_is_that_of_each_C_by_itself():
+    X, y = make_moons(400, noise=0.3, random_state=0)
+    K = np.exp(-2.0 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    sign, weight = np.where(y > 0, 1.0, -1.0), np.ones(400)
+    train, held = np.arange(300), np.arange(300, 400)
+    Cs = np.array([0.01, 0.1, 1.0, 10.0, 100.0, 1000.0])
+    values = path_values(K, train, held, sign, weight, Cs, 1e-6)
+    for c, C in enumerate(Cs):
+        part = np.ascontiguousarray(K[:300, :300])
+        alone = solve_margin_dual(part, sign[train], np.full(300, 0.5 / C), gap=1e-9)
+        beta = sign[train] * alone.alpha
+        expected = K[np.ix_(held, train)] @ beta + beta.sum()
+        close = 4.0 * np.sqrt(1e-6 * alone.objectives()[0])
+        assert_allclose(values[:, c], expected, rtol=0, atol=close)

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, Strati
 
 from widemargin import MarginClassifier, MarginClassifierCV
 from widemargin.svm import exact_search, grid_search
-from widemargin.svm.exact_search import matrix_fits
+from widemargin.svm.exact_search import matrices_that_fit
 
 CS, GAMMAS = [0.1, 1.0, 30.0], [0.1, 1.0]
 
@@ -68,9 +68,9 @@ def searched(monkeypatch):
     calls = []
     original = grid_search.scores_exact
 
-    def noting(*arguments):
-        calls.append(arguments[0])
-        return original(*arguments)
+    def noting(problems, *arguments):
+        calls.extend(problems)
+        return original(problems, *arguments)
 
     monkeypatch.setattr(grid_search, "scores_exact", noting)
     return calls
@@ -104,7 +104,8 @@ def test_on_a_matrix_of_low_rank_too(searched):
     X, y = _wide()
     ours = _search(gammas=[0.1]).fit(X, y)
     assert len(searched) == 1
-    assert exact_search._Matrix(searched[0], _as_folds(y)).features is not None
+    layout = exact_search._Layout(searched[0], _as_folds(y))
+    assert exact_search._Matrix(searched[0].kernel, layout).of_low_rank() is not None
     theirs = _grid(X, y, gammas=[0.1])
     assert_allclose(_scores(ours), _scores(theirs), atol=3.01 * 3 / len(y))
 
@@ -219,8 +220,9 @@ def test_it_is_taken_where_exact_machines_are_cheap_and_the_matrix_fits(searched
         _search(**parameters).fit(X, y)
         assert len(searched) == 2
     problem = searched[0]
-    assert matrix_fits(problem, 10**9)
-    assert not matrix_fits(problem, 4 * problem.n**2)
+    assert matrices_that_fit(problem, 8 * problem.n**2) == 1
+    assert matrices_that_fit(problem, 24 * problem.n**2) == 3
+    assert matrices_that_fit(problem, 4 * problem.n**2) == 0
 
 
 # Limits.

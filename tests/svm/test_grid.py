@@ -157,11 +157,12 @@ def test_a_bar_shows_every_width_and_nothing_without_verbose(capsys):
     X, y = moons(60)
     search(gammas=[0.5, 2.0], verbose=0).fit(X, y)
     assert capsys.readouterr().out == ""
-    search(gammas=[0.5, 2.0], verbose=1).fit(X, y)
+    search(gammas=[0.5, 2.0], engine="span", verbose=1).fit(X, y)
     lines = [line for line in capsys.readouterr().out.splitlines() if "MarginClassifierCV" in line]
     assert len(lines) == 2
-    assert re.search(r"#+\.+  50% rbf gamma 0.5: 0\.\d+ with C .*, best so far 0\.\d+;", lines[0])
-    assert re.search(r"#{24} 100% rbf gamma 2", lines[1])
+    said = r"0\.\d+ with rbf gamma 0.5, C [\d.]+; best so far 0\.\d+; "
+    assert re.search(r"#+\.+  50% " + said + r".* s, about .* s left", lines[0])
+    assert re.search(r"#{24} 100% 0\.\d+ with rbf gamma 2", lines[1])
 
 
 def test_a_bar_on_a_terminal_writes_over_itself(capsys, monkeypatch):

@@ -40,6 +40,8 @@ _NO_GAP = 1e-14
 _LOW_RANK_TOL = 1e-9
 # Roundings of kernel values that a pivot of such a matrix must exceed: less than that is noise.
 _ROUNDINGS = 16
+# The share of the rows up to which a rank is low: one factor and one machine must be worth it.
+_LOW_RANK_SHARE = 1 / 16
 # The gap of that machine: its dual variables are right only where it has converged.
 _LOW_RANK_GAP = 1e-10
 # KKT residual that is rounding.
@@ -197,7 +199,7 @@ class ExactMatrix:
         K = kernel_matrix_of(problem.kernel, problem.rows, self.precision.dtype)
         self.n_kernel += K.size
         noise = _ROUNDINGS * float(np.finfo(K.dtype).eps)
-        features = features_of(K, max(_LOW_RANK_TOL, noise))
+        features = features_of(K, max(_LOW_RANK_TOL, noise), _LOW_RANK_SHARE)
 
         def begun(p: int) -> Solving:
             sign, ridge = problem.sign(p), problem.ridge(p)

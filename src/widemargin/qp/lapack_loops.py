@@ -53,8 +53,9 @@ def factorise(potrf: int, matrix: Any) -> bool:
 
 @njit(nogil=True, cache=True)
 def divide(potrs: int, factor: Any, right: Any) -> None:
-    """Solve with a factor, in place."""
-    numbers = np.array([factor.shape[0], 1, 0], dtype=np.int32)
+    """Solve with a factor for one right side, or for each row of a matrix, in place."""
+    m = factor.shape[0]
+    numbers = np.array([m, right.size // m, 0], dtype=np.int32)
     letter = np.array([76], dtype=np.uint8)
     size = numbers.ctypes.data
     _call8(  # type: ignore[call-arg]

@@ -17,13 +17,11 @@ from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.qp.low_rank_loops")
 
-# The rank is low if it is at most this share of the rows.
-_MOST_SHARE = 1.0 / 8.0
 # Rows below which the matrix itself is as cheap.
 _FEW = 800
 
 
-def features_of(K: NDArray[Any], tol: float) -> Matrix | None:
+def features_of(K: NDArray[Any], tol: float, most: float) -> Matrix | None:
     """Return features F with K + 1 ≈ F Fᵀ, or None where the rank is not low.
 
     Parameters
@@ -32,6 +30,8 @@ def features_of(K: NDArray[Any], tol: float) -> Matrix | None:
         Kernel matrix.
     tol : float
         What may be missing on the diagonal, relative to its largest value.
+    most : float
+        The share of the rows up to which a rank is low.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def features_of(K: NDArray[Any], tol: float) -> Matrix | None:
     n = len(K)
     if n < _FEW:
         return None
-    factor = loops.pivoted_factor(K, tol, int(_MOST_SHARE * n))
+    factor = loops.pivoted_factor(K, tol, int(most * n))
     if not len(factor):
         return None
     return np.ascontiguousarray(np.vstack([factor, np.ones(n)]).T)

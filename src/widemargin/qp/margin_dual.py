@@ -10,12 +10,13 @@ One compiled call, in which Python's lock is not held (``small_loops``), so that
 threads run beside each other (``newton_loops`` has its last part):
 
 * every second, fourth, ... row is solved first, and shows the next larger part where to begin;
-* greedy coordinate ascent, Algorithm 3 of MMDA-CVM with ω = 1, until it has cost as much as a
-  Newton step: it is enough where C is moderate;
-* Newton's method on the primal, in kernel space. With the rows A inside the margin,
-  (K_AA + 1 + ridge) β = y is solved by a Cholesky factor, and an exact line search leads there.
-  Factors are float32 where K is and the solution leaves little of the residual: the next step
-  refines it.
+* greedy coordinate ascent, Algorithm 3 of MMDA-CVM with ω = 1, in turn with steps to the solution
+  on the support and the worst violators, whose coefficients are held at zero where they would
+  become negative: a Schur complement in the Cholesky factor that the step has;
+* where that does not do, Newton's method on the primal, in kernel space (``newton_loops``). With
+  the rows A inside the margin, (K_AA + 1 + ridge) β = y is solved by a Cholesky factor, and an
+  exact line search leads there. Factors are float32 where K is and the solution leaves little of
+  the residual: the next step refines it.
 
 The point without the rows of A that have left the margin is feasible for both problems; its gap is
 the one that counts.

@@ -31,7 +31,7 @@ NOT_POSITIVE = 3
 
 
 @njit(nogil=True, cache=True)
-def _gather_lower(K: Any, index: Any, ridge: Any, factor: Any) -> None:
+def gather_lower(K: Any, index: Any, ridge: Any, factor: Any) -> None:
     """Write (K + 1)[index][:, index] + ridge, the half of it that LAPACK reads."""
     for i in range(len(index)):
         row = K[index[i]]
@@ -133,14 +133,14 @@ def _system(addresses: Any, K: Any, index: Any, ridge: Any, right: Any, double: 
     m = len(index)
     if double:
         factor = np.empty((m, m), dtype=np.float64)
-        _gather_lower(K, index, ridge, factor)
+        gather_lower(K, index, ridge, factor)
         solution = right.copy()
         good = factorise(addresses[2], factor)
         if good:
             divide(addresses[3], factor, solution)
         return good, solution
     coarse = np.empty((m, m), dtype=np.float32)
-    _gather_lower(K, index, ridge, coarse)
+    gather_lower(K, index, ridge, coarse)
     rough = right.astype(np.float32)
     good = factorise(addresses[0], coarse)
     if good:

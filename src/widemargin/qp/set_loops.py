@@ -91,6 +91,7 @@ def solve_on(
         alpha[members] = start
         used = np.flatnonzero(start)
         if first and len(used) > _MOST_SHARE * len(members):
+            alpha[:] = 0.0
             break
         first = False
         values = _mixture(K, rows[used], index, (start * sign[members])[used])
@@ -110,7 +111,7 @@ def solve_on(
             outside &= residual >= worst
         inside |= outside
         rough = max(gap, min(rough, LEVEL_GAP))
-    part = gather(K, index)
+    part = K if len(index) == K.shape[0] else gather(K, index)
     used = np.flatnonzero(alpha)
     residual[:] = 1.0 - ridge * alpha - changed(part, sign, used, alpha[used])
     return solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, len(used) == 0)
@@ -250,18 +251,23 @@ def solve_path(
     sign, weight : ndarray of shape (m,)
         Their labels, of both signs, and weights.
     Cs : ndarray of shape (n_Cs,)
-        Ascending: each starts from the solution of the one before.
+        Ascending: each starts from the solution of the next larger one.
     gap : float
         As in `solve`.
     beta : ndarray of shape (m, n_Cs)
         Where the coefficients y α are written.
     """
+    part = gather(K, train)
     alpha = np.zeros(len(train))
     residual = np.ones(len(train))
-    for c in range(len(Cs)):
+    for c in range(len(Cs) - 1, -1, -1):
         ridge = 1.0 / (2.0 * Cs[c] * weight)
-        solve_on(addresses, K, train, sign, ridge, alpha, residual, gap, 0.0)
+        fresh = not alpha.any()
+        solve(addresses, part, sign, ridge, alpha, residual, gap, 0.0, np.inf, fresh)
         beta[:, c] = sign * alpha
+        if c > 0:
+            # More rows support the machine of a smaller C, and it is easy to say which.
+            residual += alpha * (ridge - 1.0 / (2.0 * Cs[c - 1] * weight))
 
 
 @njit(nogil=True, cache=True)

@@ -22,7 +22,7 @@ from widemargin.cells.uncut import exact_is_cheap
 from widemargin.loop import Stop
 from widemargin.problem import Folds, Problem, check_prices
 from widemargin.svm.engine_choice import ChoiceOptions, Decision
-from widemargin.svm.exact_search import matrix_fits, scores_exact
+from widemargin.svm.exact_search import matrices_that_fit, scores_exact
 from widemargin.svm.grid import Found, Grid, Width
 from widemargin.svm.grid_engine import engine_of_grid
 from widemargin.svm.scoring import GridScores, Judge
@@ -34,6 +34,8 @@ _SPAN_TOL = 1e-3
 _EXACT_TOL = 1e-2
 # How much finer the final fit is.
 _FINER = 10.0
+# Tasks of exact machines for each thread, so that all are busy to the end.
+_TASKS_A_THREAD = 4
 # Accuracy at which the sample is judged that decides between cells and a span.
 _TRIAL_TOL = 1e-2
 # Part of the time, where it is limited, for that decision.
@@ -91,43 +93,61 @@ class GridSearch:
         gamma : callable
             Gives its number.
         """
-        widths = self.grid.widths
-        for w, width in enumerate(widths):
+        n, w = len(self.grid.widths), 0
+        while w < n and not self.interrupted:
             started = perf_counter()
+            group = self._group(w, stated)
             # The final fit has a share too.
-            until = self.options.deadline.part(1.0 / (len(widths) - w + 1))
+            until = self.options.deadline.part(len(group) / (n - w + 1))
             inner = replace(self.options, deadline=until)
-            problem, in_span = stated(width)
-            check_prices(self.grid.Cs[-1], problem.weight)
-            self.engines[w] = self._engine(problem, stated, inner)
-            stated_so = in_span if self.engines[w] == "span" else problem
-            scored = self._scored(self.engines[w], stated_so, inner, gamma(width))
-            found = self.found
-            found.scores[w], found.finished[w] = scored.scores, scored.cut is None
-            found.seconds[w] = perf_counter() - started
-            self.cells = self.cells if scored.centers is None else scored.centers
-            self.cut = self.cut or scored.cut
-            self.bar.advance(1.0, f"{width}: {self._said(w)}")
-            if scored.cut is not None and scored.cut.kind.by_user:
-                break
+            scored = self._scored(group, stated, inner, gamma)
+            seconds = (perf_counter() - started) / len(group)
+            for width, each in zip(group, scored, strict=True):
+                found = self.found
+                found.scores[width], found.finished[width] = each.scores, each.cut is None
+                found.seconds[width] = seconds
+                self.cells = self.cells if each.centers is None else each.centers
+                self.cut = self.cut or each.cut
+            self.bar.advance(0.0, self._said(group))
+            w += len(group)
+
+    def _group(self, first: int, stated: Stated) -> range:
+        """Return the widths from `first` on that are scored together, all by exact machines."""
+        problem, _ = stated(self.grid.widths[first])
+        check_prices(self.grid.Cs[-1], problem.weight)
+        engine = self.engines[first] = self._engine(problem, stated)
+        last = first + 1
+        if engine == "exact":
+            tasks = self.folds.n * problem.n_problems
+            wanted = -(-_TASKS_A_THREAD * self.options.threads // tasks)
+            most = min(wanted, matrices_that_fit(problem, self.options.memory))
+            for width in self.grid.widths[last : first + most]:
+                problem, _ = stated(width)
+                if self._engine(problem, stated) != "exact":
+                    break
+                self.engines[last] = "exact"
+                last += 1
+        return range(first, last)
 
     @property
     def interrupted(self) -> bool:
         """Whether the user has ended it."""
         return self.cut is not None and self.cut.kind.by_user
 
-    def _said(self, w: int) -> str:
-        """Return what a width came to, for the line of progress."""
-        mean = self.found.scores[w].mean(axis=1)
+    def _said(self, group: range) -> str:
+        """Return what some widths came to, for the line of progress."""
+        mean = self.found.scores[group.start : group.stop].mean(axis=2)
         if np.isnan(mean).all():
             return "no time"
-        c = int(np.nanargmax(mean))
+        w, c = np.unravel_index(np.nanargmax(mean), mean.shape)
         _, best = self.found.best()
-        return f"{mean[c]:.4f} with C {self.grid.Cs[c]:.3g}, best so far {best:.4f}"
+        width = self.grid.widths[group[w]]
+        return f"{mean[w, c]:.4f} with {width}, C {self.grid.Cs[c]:.3g}; best so far {best:.4f}"
 
     # The engine.
 
-    def _engine(self, problem: Problem, stated: Stated, options: ChoiceOptions) -> str:
+    def _engine(self, problem: Problem, stated: Stated) -> str:
+        options = self.options
         if options.engine == "cells":
             return "cells"
         if self._exactly(problem, options):
@@ -148,7 +168,7 @@ class GridSearch:
         if options.max_vectors is not None and options.max_vectors < problem.n:
             return False
         chosen = options.engine == "exact" or exact_is_cheap(problem, options)
-        return chosen and matrix_fits(problem, options.memory)
+        return chosen and matrices_that_fit(problem, options.memory) > 0
 
     # The scores.
 
@@ -157,15 +177,29 @@ class GridSearch:
         return np.array(self.grid.Cs)
 
     def _scored(
-        self, engine: str, problem: Problem, options: ChoiceOptions, gamma: float
-    ) -> GridScores:
-        """Return the scores of one width."""
-        folds, judge = self.folds, self.judge
+        self,
+        group: range,
+        stated: Stated,
+        options: ChoiceOptions,
+        gamma: Callable[[Width], float],
+    ) -> list[GridScores]:
+        """Return the scores of some widths of one engine."""
+        folds, judge, engine = self.folds, self.judge, self.engines[group.start]
         roughly = replace(options, tol=min(_EXACT_TOL, _FINER * options.tol))
+        problems = [stated(self.grid.widths[w]) for w in group]
         if engine == "exact":
-            return scores_exact(problem, self._Cs, folds, judge, roughly)
+            elsewhere = [problem for problem, _ in problems]
+            share = 1.0 / folds.n
+            return scores_exact(
+                elsewhere, self._Cs, folds, judge, roughly, lambda _: self.bar.advance(share)
+            )
+        ((problem, in_span),) = problems
         if engine == "cells":
             roughly = replace(roughly, cells=self.cells)
-            return scores_in_cells(problem, self._Cs, folds, judge, roughly, self.choices, gamma)
-        closely = replace(options, tol=min(_SPAN_TOL, options.tol))
-        return scores_in_span(problem, self._Cs, folds, judge, closely)
+            width = gamma(self.grid.widths[group.start])
+            found = scores_in_cells(problem, self._Cs, folds, judge, roughly, self.choices, width)
+        else:
+            closely = replace(options, tol=min(_SPAN_TOL, options.tol))
+            found = scores_in_span(in_span, self._Cs, folds, judge, closely)
+        self.bar.advance(1.0)
+        return [found]

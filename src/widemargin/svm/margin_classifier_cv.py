@@ -49,7 +49,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     """`MarginClassifier` with C and gamma chosen by cross-validation, all folds in one fit.
 
     All values of C and all folds of one kernel width share their kernel values. On few rows these
-    are one matrix, and every machine is exact, each C from the solution of the one before. On many,
+    are one matrix, and every machine is exact, each C from the solution of the next. On many,
     the machines are columns of the same matrix products in the span of the same vectors. The best
     pair is then fitted to all rows.
 
