@@ -28,8 +28,8 @@ from widemargin.threads import ordered_map
 
 # What a matrix of low rank may miss on its diagonal: scores do not feel it.
 _LOW_RANK_TOL = 1e-4
-# The share of the rows up to which a rank is low: one factor serves many machines.
-_LOW_RANK_SHARE = 1 / 8
+# The share of a task's rows up to which a rank is low.
+_LOW_RANK_SHARE = 1 / 16
 # Share of the memory budget for the kernel matrix.
 _MATRIX_SHARE = 0.5
 
@@ -92,7 +92,7 @@ def scores_exact(
     scores = np.full((len(problems), len(Cs), folds.n), np.nan)
     values: list[Matrix] = []
     with deadline.ends_on_interrupt():
-        threads = threads_within(options.memory, layout.largest_bytes, options.threads)
+        threads = threads_within(options.memory, 4 * layout.largest_task**2, options.threads)
         found_values = ordered_map(values_of, tasks, threads, deadline.interrupt)
         for task, found in zip(tasks, found_values, strict=True):
             if found is None:
@@ -128,10 +128,10 @@ class _Layout:
             self.held.append(np.unique(self.place[found[found >= 0]]))
 
     @property
-    def largest_bytes(self) -> int:
-        """What the kernel values of the rows that a task learns from take, at the most."""
+    def largest_task(self) -> int:
+        """The number of rows that a task learns from, at the most."""
         rows = np.array([np.bincount(self.code, each > 0) for each in self.counts.T])
-        return int(4 * (rows @ (self.table != 0)).max() ** 2)
+        return int((rows @ (self.table != 0)).max())
 
     def scores(self, decision: NDArray[Any], fold: int, judge: Judge) -> Vector:
         """Return the score of every C from values of the rows that a fold holds out."""
@@ -152,7 +152,8 @@ class _Matrix:
 
     def of_low_rank(self) -> Matrix | None:
         """Return features that have the matrix as their products, where a few do."""
-        return low_rank.features_of(self.K, _LOW_RANK_TOL, _LOW_RANK_SHARE)
+        share = self.layout.largest_task / len(self.K)
+        return low_rank.features_of(self.K, _LOW_RANK_TOL, _LOW_RANK_SHARE * share)
 
     def values(self, task: _Task, Cs: Vector, gap: float) -> Matrix:
         """Return the values of rows that a fold holds out, a column for each C."""
