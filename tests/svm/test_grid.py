@@ -85,6 +85,7 @@ def test_kernels_have_their_widths_and_those_without_one_come_once():
     ("parameters", "error", "said"),
     [
         ({"kernels": "rbf"}, TypeError, r"kernels='rbf' must be a list"),
+        ({"kernel": "laplacain"}, ValueError, r"kernel='laplacain' is not known"),
         ({"kernels": []}, ValueError, r"kernels is empty"),
         ({"kernels": ["rfb"]}, ValueError, r"kernel='rfb' is not known; did you mean 'rbf'"),
         ({"kernels": ["rbf", "precomputed"]}, ValueError, r"'precomputed' among others"),
@@ -132,11 +133,28 @@ def test_without_any_choice_of_the_users_columns_of_any_scale_are_learnt():
     found = MarginClassifierCV(random_state=0).fit(1e4 * X, y)
     plain = MarginClassifierCV(random_state=0).fit(X, y)
     assert found.best_score_ > 0.95
+    size = np.where(plain.cv_results_["param_kernel"] == "rbf", 1e-8, 1e-4)
     gammas = (each.cv_results_["param_gamma"].astype(float) for each in (found, plain))
-    assert_allclose(next(gammas), 1e-8 * next(gammas), rtol=1e-6)
+    assert_allclose(next(gammas), size * next(gammas), rtol=1e-6)
     means = (each.cv_results_["mean_test_score"] for each in (found, plain))
     assert_allclose(*means, atol=2.01 / len(y))
-    assert len(found.cv_results_["params"]) == 50
+    assert len(found.cv_results_["params"]) == 100
+    assert set(found.cv_results_["param_kernel"]) == {"rbf", "laplacian"}
+
+
+def test_who_says_anything_of_the_kernel_or_its_widths_means_that_kernel():
+    X, y = moons(60)
+    for parameters in (
+        {"gammas": ["scale"]},
+        {"kernel": "laplacian"},
+        {"kernels": None},
+        {"engine": "cells", "cells": 30, "per_cell": True},
+    ):
+        assert "kernel" not in search(**parameters).fit(X, y).best_params_
+    wide = np.hstack([X, np.zeros((60, 120))])
+    found = search().fit(wide, y)
+    assert set(found.cv_results_["param_kernel"]) == {"rbf", "exponential"}
+    assert set(search().fit(X, y).cv_results_["param_kernel"]) == {"rbf", "laplacian"}
 
 
 def test_a_kernel_matrix_may_be_the_only_kernel():

@@ -40,6 +40,8 @@ from widemargin.svm.scoring import HeldOut, Judge
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
+# Features from which the sum of differences takes much longer than a product.
+_MANY_FEATURES = 100
 # Rows of a cell where nothing else is said.
 _CELL_ROWS = TrialSizes().cells[0]
 
@@ -60,9 +62,11 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     gammas : int or array-like of {"scale", "auto", "mean_distance"} or float, default=5
         Kernel widths; a number stands for that many, from a sixteenth to sixteen times the usual
         one, which is "scale" (for the Laplacian kernel 1 / (n_features · standard deviation)).
-    kernels : array-like of kernels, default=None
+    kernels : "auto", array-like of kernels or None, default="auto"
         Kernels to choose from, such as ``("rbf", "laplacian", "exponential")``, each with all
-        widths if it has any; None is `kernel` alone.
+        widths if it has any; None is `kernel` alone. So is "auto", unless `kernel` is "rbf" and
+        `gammas` a number: then it is the Gaussian and the Laplacian kernel, or the exponential one
+        for more than 100 features, whose values take less time.
     cv : int, splitter or iterable, default=5
         Folds, as in `GridSearchCV`.
     scoring : str or callable, default=None
@@ -182,7 +186,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
 
     Cs: Any = positional(10)
     gammas: Any = positional(5)
-    kernels: Any = keyword(None)
+    kernels: Any = keyword("auto")
     cv: Any = keyword(5)
     scoring: Any = keyword(None)
     engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
@@ -220,8 +224,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             The fitted classifier.
         """
         with self._fitting() as resources:
-            grid = self._grid()
             data = self._labelled(X, y, sample_weight)
+            grid = self._grid()
             if isinstance(self.cv, Integral):
                 check.check_count("cv", self.cv, least=2)
             splits = check_cv(self.cv, data.y, classifier=True).split(data.X, data.y)
@@ -289,7 +293,17 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         check_scoring(HeldOut(), scoring=self.scoring)
 
     def _grid(self) -> Grid:
-        return Grid.of(self.Cs, self.gammas, self.kernels, self.kernel)
+        return Grid.of(self.Cs, self.gammas, self._kernels(), self.kernel)
+
+    def _kernels(self) -> Any:
+        """Return the kernels to choose from, or None for the one that is given."""
+        if not isinstance(self.kernels, str) or self.kernels != "auto":
+            return self.kernels
+        given = not isinstance(self.kernel, str) or self.kernel != "rbf"
+        if given or self.per_cell or not isinstance(self.gammas, Integral):
+            return None
+        wide = getattr(self, "n_features_in_", 1) > _MANY_FEATURES
+        return ("rbf", "exponential" if wide else "laplacian")
 
     def _precomputed(self) -> bool:
         named = self.kernels if isinstance(self.kernels, (list, tuple)) else [self.kernel]
