@@ -22,6 +22,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.kernels import Kernel
+from widemargin.kernels.kernel import ProductKernel
 from widemargin.rows import Rows
 from widemargin.threads import Compiled, ordered_map
 
@@ -29,6 +30,9 @@ loops = Compiled("widemargin.kernels.mirror_loops")
 
 # Rows of a kernel matrix that a thread computes at a time.
 _MATRIX_BLOCK = 1024
+# The same where all values are computed, and the features up to which they are.
+_FULL_BLOCK = 512
+_FEW_FEATURES = 48
 # C times a weight must lie between these: beyond, squares and products of dual variables leave the
 # range of float64.
 _LEAST_PRICE = 1e-140
@@ -215,19 +219,26 @@ def kernel_values(
 
 
 def kernel_matrix_of(kernel: Kernel, rows: Rows, dtype: DTypeLike) -> NDArray[Any]:
-    """Return k(x, x') of all pairs of rows: half of it is computed, in threads, and mirrored."""
-    n = rows.shape[0]
+    """Return k(x, x') of all pairs of rows, in threads.
+
+    Half of it is computed and mirrored, unless a value takes less time than a copy of it.
+    """
+    n, n_features = rows.shape
     K = np.empty((n, n), dtype=dtype)
     vectors = rows.take(np.arange(n))
-    size = max(1, min(_MATRIX_BLOCK, rows.vectors_at_a_time))
+    cheap = isinstance(kernel, ProductKernel) and not rows.sparse and n_features <= _FEW_FEATURES
+    most = _FULL_BLOCK if cheap else _MATRIX_BLOCK
+    size = max(1, min(most, rows.vectors_at_a_time))
 
     def fill(first: int) -> None:
         last = min(n, first + size)
         block = rows.block(np.arange(first, last))
-        for begin in range(0, last, rows.vectors_at_a_time):
-            columns = slice(begin, min(last, begin + rows.vectors_at_a_time))
+        width = n if cheap else last
+        for begin in range(0, width, rows.vectors_at_a_time):
+            columns = slice(begin, min(width, begin + rows.vectors_at_a_time))
             kernel.checked_block(block, vectors[columns], K[first:last, columns])
-        loops.mirror(K, first, last)
+        if not cheap:
+            loops.mirror(K, first, last)
 
     # The longest first: the last of them shall not be waited for by all other threads.
     for _ in ordered_map(fill, range(0, n, size)[::-1], rows.threads):

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from tests.reference.problems import problem_of
 from tests.reference.svm import leeway, machine_objectives, rbf
 from widemargin import MarginClassifier
-from widemargin.balls import exact_pairs, growing_set
+from widemargin.balls import exact_pairs
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact_pairs import ExactPairs, fit_exact_pairs
 from widemargin.balls.growing_set import GrowingSet
@@ -351,9 +351,9 @@ def test_pairs_with_few_support_vectors_are_those_of_whole_matrices(monkeypatch)
     whole_matrix = _pairs(tol=1e-7, gamma=0.02).fit(X, y)
     # As if the kernel values of all rows did not fit into memory.
     monkeypatch.setattr(exact_pairs, "_WHOLE_SHARE", 0.0)
-    grown = _pairs(tol=1e-7, gamma=0.02).fit(X, y)
-    monkeypatch.setattr(growing_set, "_FEW", 10**9)
     whole = _pairs(tol=1e-7, gamma=0.02).fit(X, y)
+    monkeypatch.setattr(exact_pairs, "_WORTH_A_SET", 0)
+    grown = _pairs(tol=1e-7, gamma=0.02).fit(X, y)
     assert grown.certificate_.n_kernel < whole.certificate_.n_kernel
     assert grown.certificate_.gap <= 1e-7
     assert_allclose(grown.certificate_.primal, whole.certificate_.primal, rtol=2e-7)

@@ -40,6 +40,8 @@ _AT_A_TIME = 128
 _WHOLE_SHARE = 0.6
 # which are made if no pair has more rows than this: of a larger one only some are needed.
 _LARGE = 4000
+# Rows from which a pair is sought on a set of them first: many short calls hold other threads up.
+_WORTH_A_SET = 3000
 # Share of the memory budget for kernel values inside classes.
 _CLASSES_SHARE = 0.3
 # Share of it for the pairs that threads work on at a time.
@@ -305,9 +307,11 @@ class ExactPairs:
         ridge = problem.ridge(pair, index)
         n_kernel = 0
         for precision in precisions:
-            growing = GrowingSet(problem, index, sign, ridge, precision, tol)
-            found = growing.solved(alpha, deadline)
-            n_kernel += growing.n_kernel
+            found = GapOf(alpha, float("inf"), 0.0, 1.0)
+            if len(index) >= _WORTH_A_SET:
+                growing = GrowingSet(problem, index, sign, ridge, precision, tol)
+                found = growing.solved(alpha, deadline)
+                n_kernel += growing.n_kernel
             if found.gap > tol and not deadline.passed:
                 K, made = self._matrix(pair, precision.dtype)
                 point, finished = MarginDual.at(K, sign, ridge, found.alpha), False

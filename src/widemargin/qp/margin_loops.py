@@ -21,6 +21,8 @@ from numba import njit
 # Rows are looked at in runs of this many: the largest gain of a run is found by vector
 # instructions, and only the winning run is searched for its index.
 _RUN = 64
+# Values of a piece of a row, on the average, from which pieces are copied and not values.
+_LEAST_PIECE = 16
 # Problems below which loops run along the rows.
 _FEW = 8
 
@@ -87,13 +89,29 @@ def ascend(
 
 @njit(nogil=True, cache=True)
 def gather(K: Any, index: Any) -> Any:
-    """Return K[index][:, index] without a copy of whole rows."""
+    """Return K[index][:, index] without a copy of whole rows.
+
+    Where the index is a few runs of neighbours, as that of two classes or of a fold is, whole
+    pieces are copied.
+    """
     m = len(index)
     values = np.empty((m, m), dtype=K.dtype)
+    ends = np.flatnonzero(np.diff(index) != 1) + 1
+    if len(ends) * _LEAST_PIECE > m:
+        for i in range(m):
+            row = K[index[i]]
+            for j in range(m):
+                values[i, j] = row[index[j]]
+        return values
     for i in range(m):
         row = K[index[i]]
-        for j in range(m):
-            values[i, j] = row[index[j]]
+        line = values[i]
+        begin = 0
+        for piece in range(len(ends) + 1):
+            end = ends[piece] if piece < len(ends) else m
+            first = index[begin]
+            line[begin:end] = row[first : first + end - begin]
+            begin = end
     return values
 
 

@@ -19,6 +19,8 @@ _FIRST_LEAST = 96
 _FIRST_PART = 16
 # Share of the rows up to which a set is worth it.
 _MOST_SHARE = 0.4
+# Share of the first set that may support its machine: of more rows it will be a smaller one.
+_MOST_FIRST = 0.8
 # Sets at the most.
 _MOST_SETS = 12
 
@@ -90,7 +92,7 @@ def solve_on(
         )
         alpha[members] = start
         used = np.flatnonzero(start)
-        if first and len(used) > _MOST_SHARE * len(members):
+        if first and len(used) > _MOST_FIRST * len(members):
             alpha[:] = 0.0
             break
         first = False
