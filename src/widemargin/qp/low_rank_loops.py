@@ -29,9 +29,9 @@ _MOST_STEPS = 60
 def pivoted_factor(K: Any, tol: float, most: int) -> Any:
     """Return L with K ≈ LᵀL, of no rows where that would take more than `most`.
 
-    Remainders on the diagonal are to fall to `tol` times the largest value of it. Each falls less
-    fast than the one before, on a log scale: where their sum has not fallen by its share of what is
-    wanted, it never will by all of it, and this ends early.
+    Remainders on the diagonal are to fall to `tol` times the largest value of it. On a log scale
+    their sum falls ever more slowly: where it would not get there even at the rate of the last
+    rows, this ends early.
     """
     n = K.shape[0]
     rest = np.empty(n)
@@ -41,13 +41,16 @@ def pivoted_factor(K: Any, tol: float, most: int) -> Any:
     total = rest.sum()
     L = np.empty((most, n))
     look = max(1, most // _LOOKS)
+    before = 0.0
     for r in range(most):
         pivot = rest.argmax()
         if rest[pivot] <= tol * largest:
             return L[:r].copy()
         if r and r % look == 0:
-            fallen = np.maximum(rest, 0.0).sum() / total
-            if fallen > tol ** (r / most):
+            now = np.log(max(np.maximum(rest, 0.0).sum() / total, 1e-300))
+            rate = (before - now) / look
+            before = now
+            if now - np.log(tol) > rate * (most - r):
                 break
         scale = 1.0 / np.sqrt(rest[pivot])
         row = L[r]

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from widemargin.qp.margin_loops import gather
-from widemargin.qp.newton_loops import SOLVED, STUCK, changed, is_solved, objectives
+from widemargin.qp.newton_loops import SOLVED, STUCK, UNFINISHED, changed, is_solved, objectives
 from widemargin.qp.small_loops import LEVEL_GAP, solve
 
 # Rows of the first set on a larger matrix, at the least, and as a part of all.
@@ -35,6 +35,68 @@ def _mixture(K: Any, rows: Any, index: Any, coef: Any) -> Any:
         for j in range(len(index)):
             total[j] += c * row[index[j]]
     return total
+
+
+@njit(nogil=True, cache=True)
+def _grown(
+    addresses: Any,
+    K: Any,
+    index: Any,
+    sign: Any,
+    ridge: Any,
+    alpha: Any,
+    residual: Any,
+    gap: float,
+    tol: float,
+) -> int:
+    """Solve the dual on a set of rows that grows; return how it ended.
+
+    It is unfinished where most rows would have to join. See `solve_on` for the arguments.
+    """
+    m = len(index)
+    inside = alpha > 0.0
+    first = not inside.any()
+    rough = gap
+    if first:
+        step = max(1, m // max(_FIRST_LEAST, m // _FIRST_PART))
+        inside[::step] = True
+        rough = max(gap, LEVEL_GAP)
+    for _ in range(_MOST_SETS):
+        members = np.flatnonzero(inside)
+        if len(members) > _MOST_SHARE * m:
+            return UNFINISHED
+        rows = index[members]
+        part = gather(K, rows)
+        start = alpha[members]
+        used = np.flatnonzero(start)
+        left = 1.0 - ridge[members] * start
+        left -= changed(part, sign[members], used, start[used])
+        solve(
+            addresses, part, sign[members], ridge[members], start, left, rough, tol, np.inf, first
+        )
+        used = np.flatnonzero(start)
+        if first and len(used) > _MOST_FIRST * len(members):
+            return UNFINISHED
+        alpha[members] = start
+        first = False
+        values = _mixture(K, rows[used], index, (start * sign[members])[used])
+        for i in range(m):
+            residual[i] = 1.0 - sign[i] * values[i] - ridge[i] * alpha[i]
+        if is_solved(alpha, residual, ridge, gap, tol):
+            return SOLVED
+        outside = (residual > 0.0) & ~inside
+        if not outside.any():
+            rough = 0.1 * rough
+            if rough < 1e-15:
+                return STUCK
+        count = outside.sum()
+        most = max(_FIRST_LEAST, len(members))
+        if count > most:
+            worst = np.sort(residual[outside])[count - most]
+            outside &= residual >= worst
+        inside |= outside
+        rough = max(gap, min(rough, LEVEL_GAP))
+    return UNFINISHED
 
 
 @njit(nogil=True, cache=True)
@@ -69,50 +131,9 @@ def solve_on(
     gap, tol : float
         The relative gap or the KKT residual to be reached.
     """
-    m = len(index)
-    inside = alpha > 0.0
-    first = not inside.any()
-    rough = gap
-    if first:
-        step = max(1, m // max(_FIRST_LEAST, m // _FIRST_PART))
-        inside[::step] = True
-        rough = max(gap, LEVEL_GAP)
-    for _ in range(_MOST_SETS):
-        members = np.flatnonzero(inside)
-        if len(members) > _MOST_SHARE * m:
-            break
-        rows = index[members]
-        part = gather(K, rows)
-        start = alpha[members]
-        used = np.flatnonzero(start)
-        left = 1.0 - ridge[members] * start
-        left -= changed(part, sign[members], used, start[used])
-        solve(
-            addresses, part, sign[members], ridge[members], start, left, rough, tol, np.inf, first
-        )
-        alpha[members] = start
-        used = np.flatnonzero(start)
-        if first and len(used) > _MOST_FIRST * len(members):
-            alpha[:] = 0.0
-            break
-        first = False
-        values = _mixture(K, rows[used], index, (start * sign[members])[used])
-        for i in range(m):
-            residual[i] = 1.0 - sign[i] * values[i] - ridge[i] * alpha[i]
-        if is_solved(alpha, residual, ridge, gap, tol):
-            return SOLVED
-        outside = (residual > 0.0) & ~inside
-        if not outside.any():
-            rough = 0.1 * rough
-            if rough < 1e-15:
-                return STUCK
-        count = outside.sum()
-        most = max(_FIRST_LEAST, len(members))
-        if count > most:
-            worst = np.sort(residual[outside])[count - most]
-            outside &= residual >= worst
-        inside |= outside
-        rough = max(gap, min(rough, LEVEL_GAP))
+    ended = _grown(addresses, K, index, sign, ridge, alpha, residual, gap, tol)
+    if ended != UNFINISHED:
+        return ended
     part = K if len(index) == K.shape[0] else gather(K, index)
     used = np.flatnonzero(alpha)
     residual[:] = 1.0 - ridge * alpha - changed(part, sign, used, alpha[used])
@@ -259,17 +280,23 @@ def solve_path(
     beta : ndarray of shape (m, n_Cs)
         Where the coefficients y α are written.
     """
-    part = gather(K, train)
     alpha = np.zeros(len(train))
     residual = np.ones(len(train))
+    # The kernel values of all rows, from the C on for which most of them matter.
+    part = np.empty((0, 0), dtype=K.dtype)
     for c in range(len(Cs) - 1, -1, -1):
         ridge = 1.0 / (2.0 * Cs[c] * weight)
-        fresh = not alpha.any()
-        solve(addresses, part, sign, ridge, alpha, residual, gap, 0.0, np.inf, fresh)
+        ended = UNFINISHED
+        if len(part) == 0:
+            ended = _grown(addresses, K, train, sign, ridge, alpha, residual, gap, 0.0)
+        if ended == UNFINISHED:
+            if len(part) == 0:
+                part = gather(K, train)
+            used = np.flatnonzero(alpha)
+            residual[:] = 1.0 - ridge * alpha - changed(part, sign, used, alpha[used])
+            fresh = len(used) == 0
+            solve(addresses, part, sign, ridge, alpha, residual, gap, 0.0, np.inf, fresh)
         beta[:, c] = sign * alpha
-        if c > 0:
-            # More rows support the machine of a smaller C, and it is easy to say which.
-            residual += alpha * (ridge - 1.0 / (2.0 * Cs[c - 1] * weight))
 
 
 @njit(nogil=True, cache=True)
