@@ -134,6 +134,9 @@ def compare(spec: Spec, _: Dataset, keep: Keep) -> Found:
                     wm.MarginClassifier(C, engine="exact", n_jobs=threads).fit(
                         data.X_train[few], data.y_train[few]
                     )
+                if not searching:
+                    # And so is what this set alone needs.
+                    clone(estimator).fit(data.X_train, data.y_train)
             if searching:
                 # Worker processes have started, too.
                 clone(estimator).fit(data.X_train[few], data.y_train[few])
