@@ -32,6 +32,9 @@ from widemargin.svm.search import scores_in_cells, scores_in_span
 _SPAN_TOL = 1e-3
 # The same for exact machines and in cells, as a gap that is proved.
 _EXACT_TOL = 1e-2
+# Vectors of a span, unless the user says how many: pairs are told apart by fewer than the best of
+# them needs, and every fold of every C has a Newton matrix of their number.
+_SPAN_VECTORS = 1000
 # How much finer the final fit is.
 _FINER = 10.0
 # Tasks of exact machines for each thread, so that all are busy to the end.
@@ -199,7 +202,8 @@ class GridSearch:
             width = gamma(self.grid.widths[group.start])
             found = scores_in_cells(problem, self._Cs, folds, judge, roughly, self.choices, width)
         else:
-            closely = replace(options, tol=min(_SPAN_TOL, options.tol))
+            most = _SPAN_VECTORS if options.max_vectors is None else options.max_vectors
+            closely = replace(options, tol=min(_SPAN_TOL, options.tol), max_vectors=most)
             found = scores_in_span(in_span, self._Cs, folds, judge, closely)
         self.bar.advance(1.0)
         return [found]
