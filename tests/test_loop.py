@@ -41,6 +41,8 @@ class Counting:
     done_at: int | None = None
     gaps: list[float] | None = None
     duals: list[float] | None = None
+    primals: list[float] | None = None
+    scopes: list[str] | None = None
     interrupt_at: int | None = None
     pause: float = 0.0
     diary: list[str] = field(default_factory=list)
@@ -60,8 +62,11 @@ class Counting:
         number = int(state)
         gap = 0.5**number if self.gaps is None else self.gaps[min(number, len(self.gaps) - 1)]
         dual = 1.0 if self.duals is None else self.duals[min(number, len(self.duals) - 1)]
+        primal = 2.0 if self.primals is None else self.primals[min(number, len(self.primals) - 1)]
         scope = "full" if isinstance(state, float) else "sample"
-        return replace(BLANK, gap=gap, dual=dual, scope=scope)
+        if self.scopes is not None:
+            scope = self.scopes[min(number, len(self.scopes) - 1)]
+        return replace(BLANK, gap=gap, dual=dual, primal=primal, scope=scope)
 
     def stopped(self, state):
         if self.done_at is not None and state >= self.done_at:
@@ -137,6 +142,22 @@ def test_a_stall_is_a_number_of_steps_without_a_better_gap_or_dual():
 def test_progress_in_the_dual_alone_is_progress():
     solver = Counting(gaps=[1.0], duals=[0.1 * i for i in range(101)])
     result = run(solver, Limits(max_iter=60, patience=3))
+    assert result.certificate.stopped == "max_iter=60 reached"
+
+
+def test_a_falling_primal_is_progress_though_the_gap_was_smaller_before():
+    solver = Counting(gaps=[0.01, 0.9], primals=[100.0 * 0.99**i for i in range(101)])
+    result = run(solver, Limits(max_iter=60, patience=3))
+    assert result.certificate.stopped == "max_iter=60 reached"
+
+
+def test_what_a_sample_reached_is_no_measure_for_all_rows():
+    solver = Counting(
+        gaps=[0.01] * 20 + [0.9 * 0.99**i for i in range(40)],
+        primals=[1.0] * 20 + [50.0] * 40,
+        scopes=["sample"] * 20 + ["span"] * 40,
+    )
+    result = run(solver, Limits(max_iter=60, patience=25))
     assert result.certificate.stopped == "max_iter=60 reached"
 
 

@@ -63,12 +63,12 @@ def floor_of(estimator: Any, X: Any, y: np.ndarray, threads: int) -> dict[str, f
     each, a new array a try. The other parts use as many BLAS threads as there are.
     """
     from widemargin.span.values import KernelValues
-    from widemargin.threads import cholesky_in_place, single_threaded_blas
+    from widemargin.threads import cholesky_in_place
 
     t = estimator.max_vectors
-    with single_threaded_blas():
+    with estimator._computing() as resources:
         data = estimator._labelled(X, y, None)
-        distinct = estimator._distinct(data, threads)
+        distinct = estimator._distinct(data, resources)
         wanted = {name: getattr(estimator, name) for name in ("C", "class_weight")}
         gamma = estimator._resolved_gamma(estimator.gamma, distinct)
         problem = estimator._problem(data, distinct, gamma=gamma, **wanted)

@@ -297,18 +297,30 @@ def _limit_reached(
 
 
 class _Stall:
-    """Notice when neither the gap nor the dual has moved for some steps."""
+    """Notice when neither the gap nor an objective has moved for some steps.
+
+    More vectors lower the primal, and enlarge the gap at first. Sums over a sample of the rows say
+    nothing of those over all rows.
+    """
 
     def __init__(self, patience: int) -> None:
         self.patience = patience
         self.waited = 0
-        self.gap = float("inf")
-        self.dual = -float("inf")
+        self.best: Certificate | None = None
 
     def seen(self, certificate: Certificate) -> bool:
-        better_gap = certificate.gap < self.gap * (1 - 1e-4)
-        better_dual = certificate.dual > self.dual + 1e-10 * abs(certificate.dual)
-        self.gap = min(self.gap, certificate.gap)
-        self.dual = max(self.dual, certificate.dual)
-        self.waited = 0 if better_gap or better_dual else self.waited + 1
+        best = self.best
+        if best is None or best.scope != certificate.scope:
+            self.best, self.waited = certificate, 0
+            return self.patience <= 0
+        better_gap = certificate.gap < best.gap * (1 - 1e-4)
+        better_dual = certificate.dual > best.dual + 1e-10 * abs(certificate.dual)
+        better_primal = certificate.primal < best.primal - 1e-4 * abs(best.primal)
+        self.best = replace(
+            best,
+            gap=min(best.gap, certificate.gap),
+            dual=max(best.dual, certificate.dual),
+            primal=min(best.primal, certificate.primal),
+        )
+        self.waited = 0 if better_gap or better_dual or better_primal else self.waited + 1
         return self.waited >= self.patience

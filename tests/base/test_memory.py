@@ -63,9 +63,37 @@ def test_a_machine_says_that_memory_left_room_for_fewer_vectors():
     X, y = _rows(2000)
     limited = MarginClassifier(engine="span", max_vectors=1000, memory=MEMORY).fit(X, y)
     n_vectors = len(limited.support_vectors_)
-    assert 200 < n_vectors < 400
+    assert 300 < n_vectors < 500
     assert f"memory leaves room for {n_vectors} of 1,000 vectors" in limited.certificate_.stopped
     free = MarginClassifier(engine="span", max_vectors=300, memory="1GB").fit(X, y)
+    assert "memory" not in free.certificate_.stopped
+
+
+def test_memory_changes_how_and_not_what_is_computed():
+    X, y = _rows(6000)
+    y = y + 2 * (X[:, 3] > 0.5)
+    for engine, least in (("auto", "12MB"), ("span", "400MB"), ("cells", "2MB")):
+        machines = [
+            MarginClassifier(engine=engine, memory=memory, tol=1e-4, random_state=0).fit(X, y)
+            for memory in (least, "4GB", "auto")
+        ]
+        assert len({(each.engine_, each.multi_class_) for each in machines}) == 1
+        answers = [each.predict(X) for each in machines]
+        assert all((other == answers[0]).mean() > 0.99 for other in answers)
+        # Rows at the very edge of a margin may or may not have a coefficient, and a span may be
+        # that of other rows.
+        counts = [each.certificate_.n_vectors for each in machines]
+        assert max(counts) <= 1.02 * min(counts)
+        objectives = [each.certificate_.primal for each in machines]
+        assert max(objectives) <= 1.01 * min(objectives)
+
+
+def test_a_span_that_grows_says_where_memory_ends_it():
+    X, y = _rows(3000)
+    tight = MarginClassifier(engine="span", memory="4MB").fit(X, y)
+    assert "memory leaves room for" in tight.certificate_.stopped
+    free = MarginClassifier(engine="span").fit(X, y)
+    assert free.certificate_.n_vectors > tight.certificate_.n_vectors
     assert "memory" not in free.certificate_.stopped
 
 

@@ -245,6 +245,7 @@ def test_a_search_keeps_to_its_memory_budget(monkeypatch):
     peaks, found = [], []
     for memory in ("1GB", "1MB"):
         search = search_in_cells(Cs, [0.5], cells=20, memory=memory, overlap=0.0)
+        search.set_params(multi_class="ovr")
         tracemalloc.start()
         search.fit(X, y)
         peaks.append(tracemalloc.get_traced_memory()[1])

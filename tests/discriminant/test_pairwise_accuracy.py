@@ -269,6 +269,6 @@ def test_wrong_parameters_are_named(kind, parameters, match):
 def test_more_columns_than_memory_are_refused_with_a_remedy():
     X = sparse.random_array((20, 9000), density=0.01, format="csr", rng=0)
     with pytest.raises(ValueError, match=r"X has 9,000 columns.*kernel='linear'"):
-        PairwiseAccuracyDA().fit(X, np.arange(20) % 3)
+        PairwiseAccuracyDA(memory="1GB").fit(X, np.arange(20) % 3)
     kept = PairwiseAccuracyDA(kernel="linear", n_vectors=10).fit(X, np.arange(20) % 3)
     assert kept.transform(X).shape == (20, 2)

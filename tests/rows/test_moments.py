@@ -1,4 +1,4 @@
-"""Means and variances of weighted rows, and the memory that a user grants."""
+"""Means and variances of weighted rows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from tests.reference.rows import dense_data, rows_of, stored
-from widemargin.rows import (
-    parse_memory,
-    weighted_moments,
-)
-
-# ---------------------------------------------------------------- moments
+from widemargin.rows import weighted_moments
 
 
 @pytest.mark.parametrize("kind", ["C", "F", "memmap", "csr32", "csr64"])
@@ -56,45 +51,3 @@ def test_a_constant_column_has_no_variance():
     moments = weighted_moments(rows_of(X), np.random.default_rng(0).random(50))
     np.testing.assert_array_equal(moments.variance, [0.0, 0.0])
     np.testing.assert_allclose(moments.mean, [0.1, 1e8 + 0.3], rtol=1e-15)
-
-
-# ---------------------------------------------------------------- the memory budget
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        (1, 1),
-        (5e8, 500_000_000),
-        (np.int64(7), 7),
-        ("12345", 12345),
-        ("500MB", 500_000_000),
-        ("500mb", 500_000_000),
-        ("1GB", 10**9),
-        ("2.5 GB", 2_500_000_000),
-        (" 64 MiB ", 64 * 1024**2),
-        ("1KiB", 1024),
-        ("3K", 3000),
-        ("2TiB", 2 * 1024**4),
-        ("1e9", 10**9),
-        ("10B", 10),
-    ],
-)
-def test_memory_is_read_as_a_user_writes_it(text, size):
-    assert parse_memory(text) == size
-    assert isinstance(parse_memory(text), int)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    ["", "GB", "much", "1.2.3GB", "-1GB", "1 PB", "1GBs", "1 G B", "0", 0, -5, 0.5, float("nan")],
-)
-def test_what_is_no_amount_of_memory_is_refused_by_name_and_value(bad):
-    with pytest.raises(ValueError, match="memory="):
-        parse_memory(bad)
-
-
-@pytest.mark.parametrize("bad", [float("inf"), "1e999", None, [1], {}])
-def test_infinite_and_foreign_amounts_of_memory_are_refused_by_name_too(bad):
-    with pytest.raises((ValueError, TypeError), match="memory="):
-        parse_memory(bad)

@@ -88,14 +88,16 @@ def test_one_problem_alone_has_the_rows_and_classes_of_its_pair():
 # What is taken, and what it answers.
 
 
-def test_auto_takes_pairs_where_they_are_cheap():
+def test_auto_takes_pairs_where_they_are_cheap(monkeypatch):
     X, y = _rows()
     taken = {engine: _machine(engine).fit(X, y).multi_class_ for engine in ENGINES}
     assert taken == {"exact": "ovo", "span": "ovr", "cells": "ovo"}
     assert _machine(max_vectors=1000).fit(X, y).multi_class_ == "ovr"
-    # Where coefficients of all pairs would take more than a part of the memory.
+    # Whatever the memory, unless the coefficients of all pairs would be too many.
     many = np.arange(300) % 60
-    assert _machine("cells", memory="2MB").fit(X, many).multi_class_ == "ovr"
+    assert _machine("cells", memory="2MB").fit(X, many).multi_class_ == "ovo"
+    monkeypatch.setattr("widemargin.svm.margin_classifier._PAIRS_BYTES", 1_000_000)
+    assert _machine("cells").fit(X, many).multi_class_ == "ovr"
     assert _machine("exact", multi_class="ovr").fit(X, y).multi_class_ == "ovr"
     assert _machine("span", multi_class="ovo").fit(X, y).multi_class_ == "ovo"
     two = _machine(multi_class="ovo").fit(X, y > 1)

@@ -64,7 +64,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         """
         with self._fitting() as resources:
             data = self._labelled(X, y, sample_weight)
-            distinct = self._distinct(data, resources.threads)
+            distinct = self._distinct(data, resources)
             gamma = self._resolved_gamma(self.gamma, distinct)
             problem = self._problem(
                 data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
@@ -126,8 +126,8 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         """Return the decision values of a user's rows, a column for each problem."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        with self._computing() as threads:
-            return self._decision(self._rows(X, threads))
+        with self._computing() as resources:
+            return self._decision(self._rows(X, resources))
 
     def _decision(self, rows: Rows) -> Matrix:
         """Return the decision values of rows, a column for each problem."""

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class KernelEstimator(BaseEstimator):
     degree: int = keyword(3, check.count)
     coef0: float = keyword(0.0, check.number)
     kernel_params: dict[str, Any] | None = keyword(None)
-    memory: int | str = keyword("1GB")
+    memory: int | str = keyword("auto")
     n_jobs: int | None = keyword(None)
     random_state: Any = keyword(None)
 
@@ -110,16 +110,15 @@ class KernelEstimator(BaseEstimator):
         """Check the parameters, start the clock, and let our own threads decide inside."""
         self._check_parameters()
         deadline = Deadline.after(getattr(self, "max_time", None))
-        with self._computing() as threads:
-            memory = parse_memory(self.memory)
-            yield Resources(deadline=deadline, threads=threads, memory=memory, seed=self._seed())
+        with self._computing() as resources:
+            yield replace(resources, deadline=deadline, seed=self._seed())
 
     @contextmanager
-    def _computing(self) -> Iterator[int]:
-        """Yield the number of threads; inside, BLAS has one."""
-        threads = n_threads(self.n_jobs)
+    def _computing(self) -> Iterator[Resources]:
+        """Yield threads and memory; inside, BLAS has one thread."""
+        threads, memory = n_threads(self.n_jobs), parse_memory(self.memory)
         with single_threaded_blas(), threads_kept(threads):
-            yield threads
+            yield Resources(threads=threads, memory=memory)
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is not what it should be."""
@@ -190,16 +189,20 @@ class KernelEstimator(BaseEstimator):
         check_classification_targets(y)
         return Labelled(X, y, weight, classes, code)
 
-    def _rows(self, X: Any, threads: int) -> Rows:
-        memory = parse_memory(self.memory)
-        return as_rows(X, memory=memory, threads=threads, precomputed=self._precomputed())
+    def _rows(self, X: Any, resources: Resources) -> Rows:
+        return as_rows(
+            X,
+            memory=resources.memory,
+            threads=resources.threads,
+            precomputed=self._precomputed(),
+        )
 
     def _distinct(
-        self, data: Labelled, threads: int, apart: NDArray[np.intp] | None = None
+        self, data: Labelled, resources: Resources, apart: NDArray[np.intp] | None = None
     ) -> Distinct:
         """Merge equal rows of a class, unless their numbers in `apart` differ."""
         key = data.code if apart is None else data.code + len(data.classes) * apart
-        return distinct_rows(self._rows(data.X, threads), key, data.weight)
+        return distinct_rows(self._rows(data.X, resources), key, data.weight)
 
     def _problem(
         self, data: Labelled, distinct: Distinct, *, C: float, gamma: float, class_weight: Any

@@ -18,7 +18,8 @@ from widemargin.base.estimator import KernelEstimator
 from widemargin.base.parameters import keyword, parameters
 from widemargin.base.span_map import SpanMap
 from widemargin.expansion import Expansion
-from widemargin.rows import Rows, parse_memory
+from widemargin.loop import Resources
+from widemargin.rows import Rows
 from widemargin.scatter.class_scatter import (
     ClassScatter,
     DenseColumns,
@@ -68,8 +69,8 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        with self._computing() as threads:
-            return self._projected(self._rows(X, threads))
+        with self._computing() as resources:
+            return self._projected(self._rows(X, resources))
 
     def _projected(self, rows: Rows) -> NDArray[Any]:
         """Return the projections of rows."""
@@ -82,17 +83,19 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
 
     # For the `fit` of those who inherit.
 
-    def _rows_with_classes(self, X: Any, y: Any, sample_weight: Any, threads: int) -> LabelledRows:
+    def _rows_with_classes(
+        self, X: Any, y: Any, sample_weight: Any, resources: Resources
+    ) -> LabelledRows:
         """Check rows, labels and weights; set `classes_`; return the rows that count."""
         data = self._labelled(X, y, sample_weight)
         self.classes_: NDArray[Any] = data.classes
-        return self._counted(data.X, data.code, data.weight, threads)
+        return self._counted(data.X, data.code, data.weight, resources)
 
     def _counted(
-        self, X: Any, code: NDArray[np.intp], weight: Vector, threads: int
+        self, X: Any, code: NDArray[np.intp], weight: Vector, resources: Resources
     ) -> LabelledRows:
         """Return the rows of positive weight."""
-        rows = self._rows(X, threads)
+        rows = self._rows(X, resources)
         index = np.flatnonzero(weight > 0)
         if len(index) < len(weight):
             rows = rows.subset(index)
@@ -102,7 +105,7 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         """Fit the map into the span, if there is a kernel, and return the features of a block."""
         self.span_map_: SpanMap | None = None
         if self.kernel is None:
-            self._check_columns(data.rows.shape[1])
+            self._check_columns(data.rows)
         else:
             shared = SpanMap().get_params(deep=False).keys() & self.get_params(deep=False).keys()
             span_map = SpanMap(**{name: getattr(self, name) for name in shared - {"tol"}})
@@ -113,10 +116,11 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
             self.span_map_ = span_map.fit(X, code, weight)
         return self._features()
 
-    def _check_columns(self, d: int) -> None:
+    def _check_columns(self, rows: Rows) -> None:
         """Raise if matrices of the columns squared do not fit into memory."""
+        d = rows.shape[1]
         needed = 3 * 8 * d * d
-        if needed > max(parse_memory(self.memory), _ALWAYS):
+        if needed > max(rows.memory, _ALWAYS):
             raise ValueError(
                 f"X has {d:,} columns, and matrices of that size squared take {needed / 1e6:,.0f} "
                 f"MB; raise memory={self.memory!r}, or use kernel='linear', which works in the "

@@ -55,7 +55,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
     tol : float, default=1e-9
         Vectors whose squared distance from the span of the others is at most this, relative to the
         largest k(z, z), are left out.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for blocks of rows.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
@@ -125,7 +125,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
             if not weight.any():
                 raise ValueError("sample_weight is zero for every row; at least one must count.")
             strategy = as_strategy(self.vectors, self.n_features_in_)
-            rows = self._rows(X, resources.threads)
+            rows = self._rows(X, resources)
             distinct = distinct_rows(rows, np.zeros(X.shape[0], dtype=np.intp), weight)
             self.gamma_ = self._resolved_gamma(self.gamma, distinct)
             kernel = self._kernel(self.gamma_)
@@ -199,8 +199,8 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        with self._computing() as threads:
-            rows = self._rows(X, threads)
+        with self._computing() as resources:
+            rows = self._rows(X, resources)
             return self.expansion().values(rows, dtype=rows.dtype)
 
     def expansion(self) -> Expansion:

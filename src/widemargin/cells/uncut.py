@@ -27,7 +27,7 @@ class ExactSizes:
     Attributes
     ----------
     always : int
-        Distinct rows up to which it is, as long as their kernel matrix fits into memory.
+        Distinct rows up to which it is.
     most : int
         Distinct rows up to which it is if few of them will support it.
     work : float
@@ -69,7 +69,7 @@ def exact_is_cheap(problem: Problem, options: UncutOptions) -> bool:
         return False
     sizes_of = np.bincount(problem.code, minlength=len(problem.table)) @ (problem.table != 0)
     largest, n = int(np.argmax(sizes_of)), int(sizes_of.max())
-    if n > sizes.most or 8 * n * n > options.memory:
+    if n > sizes.most:
         return False
     if n <= sizes.always:
         return True

@@ -22,7 +22,7 @@ from widemargin.base.estimator import as_stored, dense
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.expansion import Expansion
-from widemargin.rows import Distinct, Rows, distinct_rows, parse_memory
+from widemargin.rows import Distinct, Rows, distinct_rows
 from widemargin.scatter.class_scatter import scatter_of
 from widemargin.scatter.whitening import leading, whitened
 from widemargin.span import Basis, Vectors
@@ -64,7 +64,7 @@ class KernelFisherDA(ProjectionEstimator):
         Vectors of ``solver="span"`` at the most.
     vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
         Where they come from, as in `SpanMap`.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for kernel values and matrices, beside the data.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
@@ -150,9 +150,9 @@ class KernelFisherDA(ProjectionEstimator):
             The fitted transformer.
         """
         with self._fitting() as resources:
-            data = self._rows_with_classes(X, y, sample_weight, resources.threads)
+            data = self._rows_with_classes(X, y, sample_weight, resources)
             distinct = distinct_rows(data.rows, data.code, data.weight)
-            self.solver_ = self._choose_solver(len(distinct.index))
+            self.solver_ = self._choose_solver(len(distinct.index), resources.memory)
             self.support_: IndexArray | None
             if self.solver_ == "span":
                 self._fit_span(data)
@@ -190,12 +190,12 @@ class KernelFisherDA(ProjectionEstimator):
         # None is no kernel here.
         self._kernel(1.0)
 
-    def _choose_solver(self, n_distinct: int) -> str:
+    def _choose_solver(self, n_distinct: int, memory: int) -> str:
         """Return the solver to use, if it fits into the memory."""
         if self.solver == "span":
             return "span"
         needed = 5 * 8 * n_distinct**2
-        too_much = needed > parse_memory(self.memory)
+        too_much = needed > memory
         given = not isinstance(self.vectors, str)
         large = (n_distinct > _EXACT_ROWS or too_much) and not self._precomputed()
         if self.solver == "auto" and (given or large):

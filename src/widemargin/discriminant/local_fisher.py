@@ -59,7 +59,7 @@ class LocalFisherDA(ProjectionEstimator):
         Vectors of the span, at the most.
     vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
         Where they come from, as in `SpanMap`.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for blocks of rows and for the features of one class.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
@@ -136,7 +136,7 @@ class LocalFisherDA(ProjectionEstimator):
             The fitted transformer.
         """
         with self._fitting() as resources:
-            data = self._rows_with_classes(X, y, sample_weight, resources.threads)
+            data = self._rows_with_classes(X, y, sample_weight, resources)
             features = self._fit_span(data)
             distinct = distinct_rows(data.rows, data.code, data.weight)
             classes = scatter_of(

@@ -25,6 +25,7 @@ from widemargin.base import parameters as check
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator
 from widemargin.discriminant import direction_parameters
+from widemargin.loop import Resources
 from widemargin.rows import distinct_rows
 from widemargin.scatter.class_scatter import LabelledRows, per_unit, scatter_of
 from widemargin.scatter.eigenproblem import (
@@ -78,7 +79,7 @@ class LocalityPreservingProjection(ProjectionEstimator):
         Vectors of the span, at the most.
     vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
         Where they come from, as in `SpanMap`; "core" needs ``supervised=True``.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for blocks of rows and for features; the graph, of some n · n_neighbors edges, comes
         on top.
     n_jobs : int, default=None
@@ -159,11 +160,10 @@ class LocalityPreservingProjection(ProjectionEstimator):
             The fitted transformer.
         """
         with self._fitting() as resources:
-            threads = resources.threads
             if self.supervised:
-                data = self._rows_with_classes(X, y, sample_weight, threads)
+                data = self._rows_with_classes(X, y, sample_weight, resources)
             else:
-                data = self._unlabelled(X, sample_weight, threads)
+                data = self._unlabelled(X, sample_weight, resources)
             features = self._fit_span(data)
             distinct = distinct_rows(data.rows, data.code, data.weight)
             scatter = scatter_of(
@@ -189,12 +189,12 @@ class LocalityPreservingProjection(ProjectionEstimator):
                 "or use vectors='kmeans'."
             )
 
-    def _unlabelled(self, X: Any, sample_weight: Any, threads: int) -> LabelledRows:
+    def _unlabelled(self, X: Any, sample_weight: Any, resources: Resources) -> LabelledRows:
         X = self._validated(X, ensure_min_samples=2)
         weight = self._weights(X, sample_weight)
         if not weight.any():
             raise ValueError("sample_weight is zero for every row; at least two must count.")
-        return self._counted(X, np.zeros(X.shape[0], dtype=np.intp), weight, threads)
+        return self._counted(X, np.zeros(X.shape[0], dtype=np.intp), weight, resources)
 
     def _graph(self, edges: Edges, weight: NDArray[np.float64], unit: float) -> Any:
         """Return W, symmetric and sparse."""

@@ -102,7 +102,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         Steps at the most for each direction.
     max_time : float, default=None
         Seconds at the most. Directions that are found by then are kept.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for kernel values and matrices, beside the data.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
@@ -223,7 +223,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         """
         with self._fitting() as resources:
             data = self._labelled(X, y, sample_weight)
-            distinct = self._distinct(data, resources.threads)
+            distinct = self._distinct(data, resources)
             self.gamma_ = self._resolved_gamma(self.gamma, distinct)
             problem = self._problem(
                 data, distinct, C=self.C, gamma=self.gamma_, class_weight=self.class_weight
@@ -258,8 +258,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        with self._computing() as threads:
-            rows = self._rows(X, threads)
+        with self._computing() as resources:
+            rows = self._rows(X, resources)
             if self._linear():
                 d = self.components_.shape[1]
                 visit = Projected(DenseColumns(d), np.zeros(d), self.components_)

@@ -20,7 +20,7 @@ from widemargin.pairs.class_pairs import ClassPairs
 from widemargin.pairs.maxi_min_engine import MaxiMinOptions, fit_maxi_min
 from widemargin.pairs.pairwise_accuracy_weights import given_priors
 from widemargin.problem import codes_among, distinct_labels
-from widemargin.rows import Rows, parse_memory
+from widemargin.rows import Rows
 from widemargin.scatter.stream import Stream
 
 # Rows that can be held out at the most.
@@ -110,7 +110,7 @@ class MaxiMinDA(ProjectionEstimator):
         Relative change at which a search of "refine" ends.
     max_time : float, default=None
         Seconds at the most for finding directions; half of them for the choice by held-out rows.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for blocks of rows and the rows that can be held out.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
@@ -221,9 +221,9 @@ class MaxiMinDA(ProjectionEstimator):
             The fitted transformer.
         """
         with self._fitting() as resources:
-            data = self._rows_with_classes(X, y, sample_weight, resources.threads)
+            data = self._rows_with_classes(X, y, sample_weight, resources)
             features = self._fit_span(data)
-            capacity = self._capacity(features.width)
+            capacity = self._capacity(features.width, resources.memory)
             stream = Stream.empty(len(self.classes_), features.width, capacity)
             stream.add(data, features)
             self._solve(stream, resources)
@@ -270,11 +270,11 @@ class MaxiMinDA(ProjectionEstimator):
             if classes is not None and not np.array_equal(found, known):
                 raise ValueError("classes differs from that of the first call of partial_fit.")
             code = codes_among(known, y, np.ones(len(y)), _UNKNOWN_CLASS)
-            data = self._counted(X, code, weight, resources.threads)
+            data = self._counted(X, code, weight, resources)
             if first:
                 self.classes_ = known
                 width = self._fit_span(data).width
-                stream = Stream.empty(len(known), width, self._capacity(width))
+                stream = Stream.empty(len(known), width, self._capacity(width, resources.memory))
             else:
                 stream = Stream.of_state(self._stream)
             stream.add(data, self._features())
@@ -339,10 +339,10 @@ class MaxiMinDA(ProjectionEstimator):
 
     # The steps of `fit`.
 
-    def _capacity(self, width: int) -> int:
+    def _capacity(self, width: int, memory: int) -> int:
         """Return how many rows shall be kept to be held out."""
         chosen = self.shrinkage == "cv" or (self.sharpness == "auto" and self.rounding == "refine")
-        fit = parse_memory(self.memory) // (_MEMORY_PARTS * 8 * max(1, width))
+        fit = memory // (_MEMORY_PARTS * 8 * max(1, width))
         return min(_HELD_OUT, int(fit)) if chosen else 0
 
     def _solve(self, stream: Stream, resources: Resources) -> None:

@@ -62,7 +62,7 @@ class PairwiseAccuracyDA(ProjectionEstimator):
         Vectors at the most, with a kernel.
     vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
         Where they come from, as in `SpanMap`.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for blocks of rows.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
@@ -141,7 +141,7 @@ class PairwiseAccuracyDA(ProjectionEstimator):
             The fitted transformer.
         """
         with self._fitting() as resources:
-            data = self._rows_with_classes(X, y, sample_weight, resources.threads)
+            data = self._rows_with_classes(X, y, sample_weight, resources)
             weight = self._weight(data)
             features = self._fit_span(data)
             scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)

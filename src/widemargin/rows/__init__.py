@@ -12,6 +12,7 @@ from widemargin.rows.distinct import (
     row_keys,
     weighted_moments,
 )
+from widemargin.rows.memory import parse_memory, rows_per_block, threads_within
 from widemargin.rows.rows import (
     ArrayRows,
     CSRRows,
@@ -19,9 +20,6 @@ from widemargin.rows.rows import (
     Rows,
     Visit,
     as_rows,
-    parse_memory,
-    rows_per_block,
-    threads_within,
 )
 
 __all__ = [

@@ -6,11 +6,9 @@ block by block. What they are stored in makes no difference to an engine.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
-from numbers import Real
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -18,84 +16,13 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from widemargin.arrays import IndexArray
+from widemargin.rows.memory import rows_per_block, threads_within
 from widemargin.threads import ordered_map
 
 Answer = TypeVar("Answer", covariant=True)
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-# A block takes at most this share of the memory budget, and at most so many bytes: a larger one
-# leaves the cache and gains nothing.
-_BLOCK_SHARE = 1 / 16
-_MOST_BLOCK_BYTES = 8_000_000
-# Rows of a block at the least, however small the budget is.
-_LEAST_ROWS = 16
-# Share of the budget for all blocks that threads work on at a time.
-_BLOCKS_SHARE = 0.25
 # Bytes of rows and answers that are looked at sooner than a thread has started.
 _WORTH_A_THREAD = 2_000_000
-
-
-def parse_memory(memory: int | float | str) -> int:
-    """Return the number of bytes that `memory` stands for.
-
-    Parameters
-    ----------
-    memory : int, float or str
-        Bytes, or a number with a unit: "500MB", "1GB", "2.5 GB", "64 MiB".
-
-    Returns
-    -------
-    int
-        Bytes, at least one.
-
-    Examples
-    --------
-    >>> parse_memory("1GB")
-    1000000000
-    >>> parse_memory("64 MiB")
-    67108864
-    """
-    if isinstance(memory, str):
-        found = re.fullmatch(
-            r"\s*([0-9.]+(?:e[0-9]+)?)\s*([KMGT]?)(i?)B?\s*", memory, re.IGNORECASE
-        )
-        try:
-            if found is None:
-                raise ValueError
-            number = float(found[1])
-        except ValueError:
-            raise ValueError(
-                f"memory={memory!r} is not an amount of memory: give bytes as a number, "
-                'or text such as "500MB" or "1GB".'
-            ) from None
-        unit = _UNITS[found[2].upper()]
-        if found[3]:
-            unit = 1024 ** list(_UNITS).index(found[2].upper())
-        size = number * unit
-    elif isinstance(memory, Real) and not isinstance(memory, bool):
-        size = float(memory)
-    else:
-        raise TypeError(f'memory={memory!r} must be a number of bytes, or text such as "1GB".')
-    if not (1 <= size < float("inf")):
-        raise ValueError(f"memory={memory!r} must be at least one byte, and finite.")
-    return int(size)
-
-
-def rows_per_block(
-    memory: int, bytes_per_row: int, most: int, most_bytes: int = _MOST_BLOCK_BYTES
-) -> int:
-    """Return how many rows one block may hold.
-
-    It does not depend on the number of threads, so that sums over blocks are the same for any
-    number of them.
-    """
-    block = int(min(_BLOCK_SHARE * memory, most_bytes))
-    return min(most, max(_LEAST_ROWS, block // max(1, bytes_per_row)))
-
-
-def threads_within(memory: int, bytes_each: int, threads: int) -> int:
-    """Return how many threads, of those there are, may hold so many bytes each."""
-    return max(1, min(threads, int(_BLOCKS_SHARE * memory / max(1, bytes_each))))
 
 
 class Visit(Protocol[Answer]):

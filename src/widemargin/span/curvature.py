@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.arrays import IndexArray, Matrix, Values
+from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.problem import Problem
 from widemargin.rows import rows_per_block, threads_within
 from widemargin.span.basis import Basis
@@ -189,7 +189,7 @@ class Curvature:
             value = float(C[p]) if plan.each_C else float(np.median(C[group]))
             share = tuple(counts[:, p]) if plan.folds else (1.0,)
             if (value, *share) not in made:
-                total = value * np.tensordot(share, sums, axes=1)
+                total = _weighted(np.multiply(value, share), sums)
                 made[(value, *share)] = _factorised(basis, total).astype(plan.dtype, copy=False)
             factors[int(p)] = made[(value, *share)]
         return factors
@@ -281,6 +281,15 @@ class _Plan:
     folds: bool
     each_C: bool
     dtype: DTypeLike
+
+
+def _weighted(weights: Vector, matrices: list[Matrix]) -> Matrix:
+    """Return a weighted sum of matrices, with no other matrix than that."""
+    total = weights[0] * matrices[0]
+    for weight, matrix in zip(weights[1:], matrices[1:], strict=True):
+        if weight:
+            total += weight * matrix
+    return np.asarray(total)
 
 
 def _factorised(basis: Basis, matrix: Matrix) -> Matrix:

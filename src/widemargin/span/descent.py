@@ -85,6 +85,14 @@ class SpanState:
         return np.where(decrement >= 0.0, decrement, np.inf)
 
 
+@dataclass(frozen=True)
+class Room:
+    """Bytes for kernel values, and for the factors of Newton matrices."""
+
+    values: int
+    factors: int
+
+
 @dataclass(eq=False)
 class Descent:
     """Scores of all rows in all problems, and the steps that lower the objectives.
@@ -95,8 +103,8 @@ class Descent:
         What is to be fitted.
     dtype : dtype
         Precision of kernel values and scores.
-    room : int
-        Bytes for kernel values.
+    room : Room
+        Bytes for what is kept.
     width : int
         Vectors that are expected at the most.
     bounds : bool
@@ -109,7 +117,7 @@ class Descent:
 
     problem: Problem
     dtype: np.dtype[Any]
-    room: int
+    room: Room
     width: int
     bounds: bool
     directions: NDArray[np.float64] | None
@@ -119,12 +127,17 @@ class Descent:
         problem = self.problem
         if shared is None:
             self.values = KernelValues(
-                problem.rows, problem.kernel, self.dtype, self.room, self.width, problem.n_problems
+                problem.rows,
+                problem.kernel,
+                self.dtype,
+                self.room.values,
+                self.width,
+                problem.n_problems,
             )
             self.basis = Basis.empty()
         else:
             self.values, self.basis = shared.values, shared.basis
-        self.curvature = Curvature(problem, self.values, self.room // 2)
+        self.curvature = Curvature(problem, self.values, self.room.factors)
         if shared is not None:
             self.curvature.adopt(shared.curvature)
         self.scores: Values = np.zeros((problem.n, problem.n_problems), dtype=self.dtype)

@@ -240,6 +240,10 @@ class _CoreRows(_RandomRows):
         return self._take(index)
 
 
+# Bytes of the factor of a pool, at the most.
+_POOL_BYTES = 250_000_000
+
+
 @dataclass(eq=False)
 class _Leverage(_RandomRows):
     """Rows drawn from a pool by their distance from the span of the ones before."""
@@ -255,7 +259,8 @@ class _Leverage(_RandomRows):
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
         # The factor of the pool is a matrix of float64, to which a quarter of the memory may go.
-        size = max(2 * count, min(self.pool * count, self.rows.memory // (32 * count)))
+        room = min(_POOL_BYTES, self.rows.memory // 4) // (8 * count)
+        size = max(2 * count, min(self.pool * count, room))
         pool = np.sort(_draw(self.weight * self._left, size, self.rng))
         if len(pool) <= count:
             return self._take(pool)

@@ -39,7 +39,7 @@ from widemargin.expansion import Earlier
 from widemargin.loop import Ended, Solver, Stop, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis, Vectors
-from widemargin.span.descent import Descent, SpanState
+from widemargin.span.descent import Descent, Room, SpanState
 from widemargin.span.landmarks import Choice
 from widemargin.span.losses import felt, hidden_by_rounding, nearest_margin
 from widemargin.span.span_sizes import SpanSizes
@@ -55,11 +55,16 @@ _VECTORS_TOL = 2e-3
 _MOST_STEPS = 30
 # More vectors pay as long as a doubling lowers the objective by this share.
 WORTH_DOUBLING = 1e-2
+# Share of the room that the factors of Newton matrices may take, if they need no more.
+_FACTORS_SHARE = 1 / 3
 # A vector joins if it lies this far outside the span of the others (squared, relative): below it,
 # values rounded to float32 say nothing.
 TOLERANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
 # Rows with a margin below this stay in front at the end.
 _NEAR = 1.1
+# Times that the rows near a margin are chosen anew where values are not kept: a look at all rows
+# costs little beside the steps that it saves.
+_MOST_RETURNS = 4
 # Steps in a row that gain nothing, after which there is nothing to gain at this precision.
 _TIRED = 5
 
@@ -87,7 +92,9 @@ class SpanFit(Solver[SpanState]):
     dtype : dtype
         Precision of kernel values and scores.
     room : int
-        Bytes for kernel values; half as much more may be taken by Newton matrices.
+        Bytes for kernel values and the factors of Newton matrices.
+    least_factors : int, default=0
+        Bytes of it that are for factors in any case.
     bounds : bool, default=True
         Compute lower bounds on the optima.
     directions : ndarray of shape (n_problems, n_directions, max_vectors), default=None
@@ -108,6 +115,7 @@ class SpanFit(Solver[SpanState]):
     grow: bool
     dtype: np.dtype[Any]
     room: int
+    least_factors: int = 0
     bounds: bool = True
     directions: NDArray[np.float64] | None = None
     earlier: Earlier | None = None
@@ -128,10 +136,18 @@ class SpanFit(Solver[SpanState]):
         _, machine = np.unique(kinds, axis=1, return_inverse=True)
         self._machines = [np.flatnonzero(machine.ravel() == m) for m in range(machine.max() + 1)]
         self._level_primal = np.inf
+        self._returns = 0
 
     def _begin(self, problem: Problem, dtype: np.dtype[Any], shared: Descent | None) -> None:
+        factors = max(int(_FACTORS_SHARE * self.room), self.least_factors)
         self.descent = Descent(
-            problem, dtype, self.room, self.max_vectors, self.bounds, self.directions, shared
+            problem,
+            dtype,
+            Room(max(0, self.room - factors), factors),
+            self.max_vectors,
+            self.bounds,
+            self.directions,
+            shared,
         )
 
     @property
@@ -171,11 +187,17 @@ class SpanFit(Solver[SpanState]):
             if self._worth_growing(state):
                 return self._with_more_vectors(state)
             state = replace(state, final=True)
-            complete = state.n_rows == self._now.n
-            return self._on_near_rows(state) if complete else self._with_more_rows(state)
+            if state.n_rows < self._now.n:
+                state = self._with_more_rows(state)
+            return self._on_near_rows(state)
         live = self._live(state)
         if not len(live):
             return self._proved(state)
+        if self._dear(state):
+            self._returns += 1
+            near = self._on_near_rows(state)
+            if near.shrunk:
+                return near
         if state.tired >= _TIRED and self.descent.dtype == np.float32:
             return self._with_more_digits(state)
         return self.descent.descend(state, live)
@@ -369,10 +391,15 @@ class SpanFit(Solver[SpanState]):
             self.descent.scores_of = beta
         return self.descent.look(beta, state.n_rows)
 
+    def _dear(self, state: SpanState) -> bool:
+        """Return whether a step on all rows computes values again that near ones would spare."""
+        whole = state.final and not state.shrunk and state.n_rows == self._now.n
+        return whole and not self.descent.values.complete and self._returns < _MOST_RETURNS
+
     def _on_near_rows(self, state: SpanState) -> SpanState:
         """Return the state on the rows that can matter, brought to the front."""
         descent, n = self.descent, self._now.n
-        if not len(self._live(state)) or not descent.values.complete:
+        if not len(self._live(state)):
             return state
         near = nearest_margin(self._now, descent.scores) < _NEAR
         n_rows = _rounded_up(int(near.sum()), descent.values.step)

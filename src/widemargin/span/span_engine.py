@@ -12,21 +12,22 @@ from widemargin.problem import Problem
 from widemargin.qp.margin_dual import solve_margin_dual
 from widemargin.span.basis import Vectors, kernel_matrix
 from widemargin.span.descent import SpanState
-from widemargin.span.landmarks import CoreVectors, Strategy
+from widemargin.span.landmarks import Choice, CoreVectors, Strategy
 from widemargin.span.levels import SpanFit
 from widemargin.span.span_sizes import SpanSizes
 from widemargin.threads import ordered_map
 
 # Gaps below this ask for float64.
 _FINE_TOL = 1e-4
-# Share of the memory budget for kernel values.
-_VALUES_SHARE = 0.45
-# And for matrices; blocks of rows need the rest.
-_MATRICES_SHARE = 0.4
-# Matrices at a time, of the size of the vectors squared; and half a one for each problem.
-_MATRICES = 8
-# Vectors that may be taken even where their kernel values do not fit and are computed again.
-_AUTO_VECTORS = 1024
+# Share of the memory budget for matrices and kernel values; blocks of rows need the rest.
+_SHARE = 0.85
+# The part of it that matrices may take at the most.
+_MATRICES_SHARE = 0.95
+# Matrices at a time, of the size of the vectors squared.
+_MATRICES = 6
+# Vectors at the most, where the gain decides on their number; and where all are drawn at once.
+_MOST_AUTO = 4096
+_AUTO_AT_ONCE = 1024
 # Relative gap to which the full problem is solved on the vectors' rows: its bound is rarely tight
 # enough for more to matter.
 _FULL_GAP = 0.02
@@ -36,7 +37,7 @@ _FULL_ROUNDS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class SpanOptions(MachineOptions):
-    """How a machine is fitted in a span; `max_vectors` None leaves it to the gain and the memory.
+    """How a machine is fitted in a span; `max_vectors` None leaves it to the gain.
 
     Attributes
     ----------
@@ -70,8 +71,8 @@ def fit_span(problem: Problem, options: SpanOptions) -> Fitted:
     beta, certificate = result.state.beta, result.certificate
     with options.deadline.ends_on_interrupt():
         certificate = replace(certificate, full_dual=full_dual(solver))
-    wanted = min(problem.n, options.max_vectors or 0)
-    if solver.max_vectors < wanted:
+    wanted = min(problem.n, _wanted(problem, solver.choice, options))
+    if solver.max_vectors < wanted and solver.choice.drawn >= solver.max_vectors:
         room = f"memory leaves room for {solver.max_vectors:,} of {wanted:,} vectors"
         certificate = replace(certificate, stopped=f"{certificate.stopped}; {room}")
     # A second interrupt may leave vectors that have no coefficients yet.
@@ -89,18 +90,12 @@ def solve_in_span(problem: Problem, options: SpanOptions) -> tuple[SpanFit, Resu
 def span_solver(problem: Problem, options: SpanOptions) -> SpanFit:
     """Return a solver of problems in a span that fits into memory."""
     choice = options.landmarks.begin(problem.rows, problem.kernel, problem.weight, options.rng)
-    # For how many vectors there is room, by their matrices.
-    matrices = _MATRICES + 0.5 * len(np.unique(problem.table, axis=1).T)
-    limit = max(1, int(np.sqrt(_MATRICES_SHARE * options.memory / (8 * matrices))))
-    if options.max_vectors is not None:
-        most = min(options.max_vectors, limit)
-    else:
-        by_values = int(_VALUES_SHARE * options.memory / (4 * problem.n))
-        most = min(limit, max(_AUTO_VECTORS, by_values))
-        most = min(choice.available or problem.n, most)
-        if not choice.nested:
-            # All are drawn at once, without a look at what half of them would do.
-            most = min(most, max(_AUTO_VECTORS, choice.available or 0))
+    room = _SHARE * options.memory
+    # A factor of a Newton matrix for each problem, in float32: with fewer, steps are many.
+    n_factors = len(np.unique(problem.table, axis=1).T)
+    bytes_each = 8 * _MATRICES + 4 * n_factors
+    limit = max(1, int(np.sqrt(_MATRICES_SHARE * room / bytes_each)))
+    most = min(limit, _wanted(problem, choice, options))
     # float32 where its rounding does not matter, and its speed does.
     few = problem.n * most <= options.span_sizes.few_values
     coarse = problem.kernel.constant_diagonal is not None and options.tol >= _FINE_TOL
@@ -111,11 +106,22 @@ def span_solver(problem: Problem, options: SpanOptions) -> SpanFit:
         max_vectors=most,
         grow=options.max_vectors is None,
         dtype=np.dtype(np.float32 if coarse and not few else np.float64),
-        room=int(_VALUES_SHARE * options.memory),
+        room=int(room - 8 * _MATRICES * most**2),
+        least_factors=4 * n_factors * (most + 1) ** 2,
         earlier=options.earlier,
         bounds=options.prove,
         sizes=options.span_sizes,
     )
+
+
+def _wanted(problem: Problem, choice: Choice, options: SpanOptions) -> int:
+    """Return how many vectors there may be, whatever the memory."""
+    if options.max_vectors is not None:
+        return options.max_vectors
+    if choice.available is not None:
+        return choice.available
+    # Drawn at once, nobody has looked at what half of them would do.
+    return min(problem.n, _MOST_AUTO if choice.nested else _AUTO_AT_ONCE)
 
 
 def full_dual(solver: SpanFit) -> float:

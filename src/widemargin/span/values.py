@@ -135,7 +135,10 @@ class KernelValues:
         return all_kept and all(panel.ready.all() for panel in self._panels)
 
     def swap(self, left: IndexArray, right: IndexArray) -> None:
-        """Let rows change places, in pairs; all values must be kept."""
+        """Let rows change places, in pairs.
+
+        Where the values of all rows are kept they go along, else they are computed anew.
+        """
         order = np.arange(self.rows.shape[0])
         order[left], order[right] = right, left
         rows = self.rows.subset(order)
@@ -147,12 +150,22 @@ class KernelValues:
                 panel.kept[a] = panel.kept[b]
                 panel.kept[b] = kept
 
+        if not self.complete:
+            self._forget(np.concatenate([left, right]))
+            self.rows = rows
+            return
         # After an interrupt in the middle, values are computed anew.
         self._mark(ready=False)
         for _ in ordered_map(exchange, range(0, len(left), 512), self.rows.threads):
             pass
         self.rows = rows
         self._mark(ready=True)
+
+    def _forget(self, index: IndexArray) -> None:
+        """Drop the values of the blocks that rows are in."""
+        touched = np.unique(index // self.step)
+        for panel in self._panels:
+            panel.ready[touched[touched < len(panel.ready)]] = False
 
     def _mark(self, ready: bool) -> None:
         for panel in self._panels:

@@ -69,7 +69,7 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
         distances; without it the method is the greedy one.
     max_iter : int, default=100
         Steps of each search at the most.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for kernel values at prediction, beside the data.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
@@ -142,7 +142,7 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
     n_restarts: int = keyword(10, check.count)
     refine: bool = keyword(True)
     max_iter: int = keyword(100, check.count)
-    memory: int | str = keyword("1GB")
+    memory: int | str = keyword("auto")
     n_jobs: int | None = keyword(None)
     random_state: Any = keyword(None)
 

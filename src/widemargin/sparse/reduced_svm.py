@@ -73,7 +73,7 @@ class ReducedSVMClassifier(KernelClassifier):
         Whether all classes share one set of vectors: one block of kernel values serves them all.
     max_time : float, default=None
         Seconds at the most.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for kernel values, beside the data. Values that do not fit are computed again.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.

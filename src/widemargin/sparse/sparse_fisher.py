@@ -57,7 +57,7 @@ class SparseFisherClassifier(KernelClassifier):
         Stop when a step lowers W by less than this share.
     max_time : float, default=None
         Seconds at the most.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for kernel values, beside the data.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.

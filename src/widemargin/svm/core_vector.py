@@ -57,7 +57,7 @@ class CoreVectorClassifier(KernelClassifier):
         Core vectors at the most; None leaves it to `memory`.
     max_time : float, default=None
         Seconds at the most, looked at between steps.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for kernel values and blocks of rows, beside the data.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.

@@ -22,12 +22,12 @@ from widemargin.cells import (
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Resources
 from widemargin.problem import Problem, one_vs_one
-from widemargin.rows import Rows, parse_memory
+from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine
 
-# Share of the memory budget that the coefficients of all pairs of classes may take.
-_PAIRS_SHARE = 0.25
+# Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
+_PAIRS_BYTES = 250_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class MarginClassifier(KernelClassifier):
         of classes. "auto" takes pairs for the exact machine and in cells, which are cheaper there
         (each has the rows of two classes) and more accurate on most data; in a span, where all
         machines share the vectors, with a budget of vectors, and where the coefficients of all
-        pairs would need more than a quarter of `memory`, it takes one against the rest.
+        pairs would take more than 250 MB, it takes one against the rest.
         `multi_class_` tells.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Columns of `decision_function` for more than two classes: one a class, or one a pair of
@@ -133,10 +133,9 @@ class MarginClassifier(KernelClassifier):
         then rows inside its margin), random rows, centres of k-means, rows by their distance from
         the span of the others, an array of vectors, or an object of ``widemargin.span``.
     max_vectors : int or "auto", default="auto"
-        Vectors at the most, of all cells together. "auto" doubles them until the objective falls by
-        less than 1 % for a doubling, or kernel values and matrices would no longer fit into
-        `memory`. Vectors that lie in the span of the others are left out, so that there may be
-        fewer.
+        Vectors at the most, of all cells together. "auto" doubles them, up to 4,096, until the
+        objective falls by less than 1 % for a doubling. Vectors that lie in the span of the others
+        are left out, so that there may be fewer.
     tol : float, default=1e-3
         Stop at this relative duality gap.
     max_iter : int, default=10000
@@ -144,8 +143,9 @@ class MarginClassifier(KernelClassifier):
     max_time : float, default=None
         Seconds at the most for the whole fit, the choice of the engine and the partition included.
         It is looked at between steps; a last pass over the rows may follow.
-    memory : int or str, default="1GB"
-        Budget for kernel values and matrices, beside the data. Kernel values that do not fit are
+    memory : int or str, default="auto"
+        Budget for kernel values and matrices, beside the data: bytes, or text such as "1GB"; "auto"
+        is half of the memory that is free when a fit begins. Kernel values that do not fit are
         computed again in every step.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
@@ -274,8 +274,7 @@ class MarginClassifier(KernelClassifier):
         if self.multi_class != "auto" or not isinstance(self.max_vectors, str):
             return self.multi_class == "ovo"
         n_classes = len(problem.table)
-        coefficients = 8 * problem.n * n_classes * (n_classes - 1) // 2
-        return coefficients <= _PAIRS_SHARE * parse_memory(self.memory)
+        return 8 * problem.n * n_classes * (n_classes - 1) // 2 <= _PAIRS_BYTES
 
     def options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""

@@ -116,7 +116,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         Seconds at the most, for all of it. A search that is cut short says so, and of the pairs
         that it has scored the best is fitted; so it is after an interrupt, a second one of which
         ends the final fit.
-    memory : int or str, default="1GB"
+    memory : int or str, default="auto"
         Budget for kernel values, scores and matrices, beside the data. Where the scores of all
         folds and all values of C do not fit, there are several rounds.
     class_weight : dict or "balanced", default=None
@@ -313,7 +313,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         self, data: Labelled, folds: Folds, grid: Grid, resources: Resources
     ) -> MarginClassifier:
         """Score the grid, and return the best machine, not fitted yet."""
-        distinct = self._distinct(data, resources.threads, apart=folds.kind)
+        distinct = self._distinct(data, resources, apart=folds.kind)
         scale = self._resolved_gamma("scale", distinct)
         grid = grid.on(scale, self.n_features_in_)
         search = GridSearch(
