@@ -7,10 +7,11 @@ matrix of all kernel values, and ``matrix_free`` without one where that does not
 
 from widemargin.balls.core_set import CoreSet, fit_core
 from widemargin.balls.core_state import BatchSizes, CoreOptions, CoreState
-from widemargin.balls.exact import fit_exact
+from widemargin.balls.exact import fit_exact, matrix_fits
 from widemargin.balls.fixed_radius import FixedRadiusBall
 from widemargin.balls.look import Directions
 from widemargin.balls.minimum import MinimumBall
+from widemargin.balls.one_by_one import fit_one_by_one
 
 __all__ = [
     "BatchSizes",
@@ -22,4 +23,6 @@ __all__ = [
     "MinimumBall",
     "fit_core",
     "fit_exact",
+    "fit_one_by_one",
+    "matrix_fits",
 ]

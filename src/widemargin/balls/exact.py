@@ -4,7 +4,7 @@ Where the matrix of all kernel values fits into memory, it is made once and serv
 each of which is one call of the small machine (``qp.margin_dual``), or a few. Pairs of classes need
 less: see ``exact_pairs``. Where the matrix does not fit, that of the rows which support the machine
 may: a core set finds them. Where even that is too large, ``matrix_free`` goes on from there, and
-makes values again when they are needed.
+makes values again when they are needed. Both begin at a solution in a span where there is one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Matrix
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
 from widemargin.balls.exact_pairs import fit_exact_pairs, fits
@@ -48,11 +49,13 @@ _LOW_RANK_GAP = 1e-10
 _KKT = 1e-10
 # Rows for each class that a core set must have room for to be of use.
 _LEAST_CORE = 16
+# Rows that a machine may have, in multiples of those that are known to be inside its margins.
+_MORE_ROWS = 1.1
 # Problems with fewer rows are solved sooner than a thread has started.
 _WORTH_A_THREAD = 800
 
 
-def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
+def fit_exact(problem: Problem, options: MachineOptions, slack: Matrix | None = None) -> Fitted:
     """Fit the SVM itself to all rows.
 
     Parameters
@@ -62,6 +65,9 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
     options : MachineOptions
         How exactly. Where rows are more than `max_vectors`, the machine is sought on a core set of
         so many.
+    slack : ndarray of shape (n, n_problems), default=None
+        max(0, 1 − y f) of functions that are nearly the machine's, to begin with where the matrix
+        of all kernel values does not fit into memory.
     """
     if options.loss == "hinge":
         return fit_exact_hinge(problem, options)
@@ -83,11 +89,27 @@ def fit_exact(problem: Problem, options: MachineOptions) -> Fitted:
         return _on_matrix(problem, [precision], options)
     if matrix_bytes(_LEAST_CORE * len(problem.table), precision) > room:
         return _solved(MatrixFree(problem, precision, options), problem, options)
+    if slack is not None:
+        index = np.flatnonzero(slack.any(axis=1))
+        if matrix_bytes(int(_MORE_ROWS * len(index)), precision) > room:
+            inside = slack > 0.0
+            return _solved(MatrixFree(problem, precision, options, inside), problem, options)
+        alpha = slack[index] / problem.ridge(0, index)[:, None]
+        coef = alpha * problem.signs(index)
+        options = replace(options, earlier=Earlier(index, coef, coef.sum(axis=0)))
     first = _on_core_set(problem, options)
     if first.stop.kind is not Ended.CAPACITY or first.index is None:
         return first
     rest = replace(options, earlier=Earlier(first.index, first.coef, first.intercept))
     return _solved(MatrixFree(problem, precision, rest), problem, rest, first.certificate)
+
+
+def matrix_fits(problem: Problem, options: MachineOptions) -> bool:
+    """Return whether the matrix of all kernel values fits into memory, of the largest pair too."""
+    if problem.partial:
+        return fits(problem, options)
+    precision = Precision.of(problem, largest_norm2(problem), options.tol)
+    return matrix_bytes(problem.n, precision) <= _MATRIX_SHARE * options.memory
 
 
 def _on_matrix(problem: Problem, precisions: list[Precision], options: MachineOptions) -> Fitted:

@@ -7,17 +7,23 @@ the margin, the optimum for these rows solves
 
 and an exact line search leads there. Conjugate gradients solve the system with products with kernel
 values that are made when they are needed, all problems at a time; they are preconditioned by the
-same system in the span of as many rows Z as there is room for, which by Woodbury's formula needs
+same system in the span of up to 2,000 rows Z, which by Woodbury's formula needs
 
     K_ZZ + 1 + (K_ZA + 1) R⁻¹ (K_AZ + 1).
 
-α = 2 C s ξ ≥ 0 is feasible for the dual, so is y β where no coefficient has the wrong sign, and so
-is every multiple of either: the best is the bound.
+Where the rows inside the margins of a solution in a span are known, they are the first A: few of
+them are wrong, so that two or three systems are all. Their α is no start for conjugate gradients,
+though: errors of f that a span cannot see are large in it.
+
+y β is feasible for the dual without the coefficients that have the wrong sign, and so is every
+multiple: the best is the bound. (So is α = 2 C s ξ, but what a system leaves unsolved counts there
+by the square of K: it is far worse until the very end, and costs a product.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,6 +31,7 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha
+from widemargin.balls.block_products import BlockProducts
 from widemargin.certificate import Certificate
 from widemargin.expansion import Expansion, MachineOptions
 from widemargin.loop import Ended, Stop, relative_gap
@@ -34,6 +41,8 @@ from widemargin.threads import cholesky_in_place, solve_cholesky
 
 # Share of the memory budget for the matrices of the preconditioner.
 _MATRICES_SHARE = 0.2
+# Share of it for kernel values that are kept.
+_VALUES_SHARE = 0.5
 # Share of it for vectors that are set against rows at a time.
 _VECTORS_SHARE = 0.1
 # Rows that span the preconditioner, at the least and at the most.
@@ -41,6 +50,8 @@ _LEAST_LANDMARKS = 32
 _MOST_LANDMARKS = 2000
 # Rows that are set against others at a time, at the least.
 _LEAST_AT_A_TIME = 64
+# Values of a product that tell how long they take.
+_TIMED = 1_000_000
 # Steps of conjugate gradients at the most.
 _MOST_CG = 2000
 # The accuracy of a solution, relative to the gap, at first; how much finer it gets where that was
@@ -88,9 +99,17 @@ class MatrixFree:
         Of the kernel values.
     options : MachineOptions
         How exactly.
+    inside : ndarray of bool of shape (n, n_problems), default=None
+        Rows that are probably inside each margin.
     """
 
-    def __init__(self, problem: Problem, precision: Precision, options: MachineOptions) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        precision: Precision,
+        options: MachineOptions,
+        inside: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.problem = problem
         self.precision = precision
         self.options = options
@@ -101,32 +120,49 @@ class MatrixFree:
         size = min(problem.n, _MOST_LANDMARKS, max(_LEAST_LANDMARKS, room))
         # Rows come in the order of a hash: the first ones are a sample.
         self.landmarks = problem.rows.take(np.arange(size))
+        self.inside = inside
         self._n_kernel = 0
         self._n_passes = 0
+        # Seconds for a kernel value in a product, and in one by blocks.
+        self._pace, self._block_pace = 0.0, 0.0
 
     # The methods of a solver.
 
     def start(self) -> FunctionState:
         """Begin at zero, or at an earlier solution."""
         beta = earlier_alpha(self.problem, self.options.earlier).T * self.signs
-        scores = np.zeros_like(beta)
         used = np.flatnonzero(beta.any(axis=1))
-        if len(used):
-            scores = self._product(None, used, beta[used])
-        return self._looked_at(beta, scores, None)
+        return self._looked_at(beta, self._product(None, used, beta[used]), None)
 
     def step(self, state: FunctionState) -> FunctionState:
         """Take Newton's step in every problem that is not solved."""
         live = np.flatnonzero(self._open(state) & (state.accuracy >= _FINEST))
         inside = (self.signs * state.scores < 1.0)[:, live]
-        target = self._solved(state, live, inside)
+        if self.inside is not None and not state.beta.any():
+            inside = self.inside[:, live]
+        active = np.flatnonzero(inside.any(axis=1))
+        room = int(_VALUES_SHARE * self.options.memory)
+        products = BlockProducts(self.problem, active, self.precision.dtype, room)
+        target = self._solved(state, live, inside[active], products)
         direction = np.zeros_like(state.beta)
-        direction[:, live] = target - state.beta[:, live]
-        used = np.flatnonzero(direction.any(axis=1))
-        moved = self._product(None, used, direction[used])
+        direction[:, live] = -state.beta[:, live]
+        direction[np.ix_(active, live)] += target
+        moved = self._moved(direction, products)
         length = self._lengths(state, direction, moved, live)
         beta = state.beta + length * direction
         return self._looked_at(beta, state.scores + length * moved, state)
+
+    def _moved(self, direction: Matrix, products: BlockProducts) -> Matrix:
+        """Return (K + 1) times a direction, with blocks that are there."""
+        moved = np.empty_like(direction)
+        active = products.index
+        others = np.setdiff1d(np.arange(self.problem.n), active)
+        away = others[direction[others].any(axis=1)]
+        moved[active] = self._block_product(products, direction[active])
+        moved[active] += self._product(active, away, direction[away])
+        used = np.union1d(active, away)
+        moved[others] = self._product(others, used, direction[used])
+        return moved
 
     def certificate(self, state: FunctionState) -> Certificate:
         """Return primal and dual of all problems together."""
@@ -145,7 +181,16 @@ class MatrixFree:
             return Stop(Ended.SOLVED, f"gap within {self.options.tol:g}")
         if (state.accuracy[unsolved] < _FINEST).all():
             return Stop(Ended.PRECISION, "nothing left to refine at this precision")
+        if self._too_late(int((self.signs * state.scores < 1.0).any(axis=1).sum())):
+            return self.options.deadline.stop
         return None
+
+    def _too_late(self, n_active: int) -> bool:
+        """Return whether there is no time for a product with the active rows, and what follows."""
+        left = self.options.deadline.left()
+        others = self.problem.n - n_active
+        next_one = n_active * (2 * n_active * self._block_pace + others * self._pace)
+        return self.options.deadline.passed or (left is not None and left < next_one)
 
     def _open(self, state: FunctionState) -> NDArray[np.bool_]:
         """Return which problems have not met their gap."""
@@ -187,7 +232,7 @@ class MatrixFree:
         slack = np.maximum(0.0, 1.0 - self.signs * scores)
         loss = 0.5 * (slack * slack / self.ridge).sum(axis=0)
         primal = 0.5 * (beta * scores).sum(axis=0) + loss
-        dual = np.maximum(self._bounds(slack, loss), self._own_bounds(beta, scores))
+        dual = self._bounds(beta, scores)
         accuracy = np.full(len(primal), _ACCURACY)
         if before is not None:
             dual = np.maximum(dual, before.dual)
@@ -196,20 +241,15 @@ class MatrixFree:
             accuracy = before.accuracy * np.where(idle, _FINER, 1.0)
         return FunctionState(beta, scores, primal, dual, self._n_passes, self._n_kernel, accuracy)
 
-    def _bounds(self, slack: Matrix, loss: Vector) -> Vector:
-        """Return the dual values of the best multiples of α = 2 C s ξ."""
-        alpha = slack / self.ridge
-        active = np.flatnonzero(alpha.any(axis=1))
-        signed = (self.signs * alpha)[active]
-        values = self._product(active, active, signed)
-        return _best_multiple(alpha.sum(axis=0), (signed * values).sum(axis=0) + 2.0 * loss)
-
-    def _own_bounds(self, beta: Matrix, scores: Matrix) -> Vector:
-        """Return the dual values of the best multiples of y β, zero where one is negative."""
-        alpha = self.signs * beta
-        square = (beta * scores).sum(axis=0) + (self.ridge * beta * beta).sum(axis=0)
-        feasible = (alpha >= 0.0).all(axis=0)
-        return np.where(feasible, _best_multiple(alpha.sum(axis=0), square), 0.0)
+    def _bounds(self, beta: Matrix, scores: Matrix) -> Vector:
+        """Return the dual values of the best multiples of y β, where that is not negative."""
+        wrong = self.signs * beta < 0.0
+        right = np.where(wrong, 0.0, beta)
+        rows, used = (np.flatnonzero(each.any(axis=1)) for each in (right, wrong))
+        values = scores[rows] - self._product(rows, used, np.where(wrong, beta, 0.0)[used])
+        kept = right[rows]
+        square = (kept * values).sum(axis=0) + (self.ridge[rows] * kept * kept).sum(axis=0)
+        return _best_multiple(np.abs(kept).sum(axis=0), square)
 
     def _gaps(self, state: FunctionState) -> Vector:
         """Return the relative gap of each problem, with what rounding may hide of it."""
@@ -242,24 +282,32 @@ class MatrixFree:
 
     # Linear systems.
 
-    def _solved(self, state: FunctionState, live: IndexArray, inside: NDArray[np.bool_]) -> Matrix:
-        """Return the coefficients that solve Newton's systems, zero outside the margins."""
-        active = np.flatnonzero(inside.any(axis=1))
-        mask, ridge = inside[active], self.ridge[active]
+    def _solved(
+        self,
+        state: FunctionState,
+        live: IndexArray,
+        mask: NDArray[np.bool_],
+        products: BlockProducts,
+    ) -> Matrix:
+        """Return the coefficients of active rows that solve Newton's systems.
+
+        `mask` tells which of these rows are inside the margin of which problem.
+        """
+        active, ridge = products.index, self.ridge[products.index]
         right = np.where(mask, self.signs[active][:, live], 0.0)
         x = np.where(mask, state.beta[active][:, live], 0.0)
         divide = self._preconditioner(active, mask)
         accuracy = state.accuracy[live] * np.minimum(1.0, self._gaps(state)[live])
 
         def apply(v: Matrix) -> Matrix:
-            return np.where(mask, self._product(active, active, v), 0.0) + ridge * v
+            return np.where(mask, self._block_product(products, v), 0.0) + ridge * v
 
         residual = right - apply(x) if x.any() else right
         conjugate, before = np.zeros_like(x), np.ones(len(live))
         size = np.linalg.norm(right, axis=0)
         for k in range(_MOST_CG):
             norms = np.linalg.norm(residual, axis=0)
-            if (norms <= accuracy * size).all() or self.options.deadline.passed:
+            if (norms <= accuracy * size).all() or (k and self._too_late(len(active))):
                 break
             better = np.where(mask, divide(residual), 0.0)
             now = (residual * better).sum(axis=0)
@@ -271,9 +319,7 @@ class MatrixFree:
             x += length * conjugate
             residual = residual - length * product
             before = np.where(now > 0, now, 1.0)
-        found = np.zeros(inside.shape)
-        found[active] = x
-        return found
+        return x
 
     def _preconditioner(self, active: IndexArray, mask: NDArray[np.bool_]) -> Any:
         """Return how to divide by the systems in the span of the landmarks."""
@@ -321,11 +367,23 @@ class MatrixFree:
         values += 1.0
         return values
 
+    def _block_product(self, products: BlockProducts, coef: Matrix) -> Matrix:
+        """Return (K + 1) coef of active rows among themselves."""
+        begun, known = perf_counter(), products.n_kernel
+        found = products(coef)
+        self._n_kernel += products.n_kernel - known
+        self._block_pace = (perf_counter() - begun) / max(1, len(products.index)) ** 2
+        # Blocks are computed once for two, and some are kept.
+        self._pace = max(self._pace, 2.0 * self._block_pace)
+        return found
+
     def _product(self, index: IndexArray | None, vectors: IndexArray, coef: Matrix) -> Matrix:
         """Return (K + 1) coef for rows (all if index is None) and rows that are vectors."""
-        problem = self.problem
+        problem, begun = self.problem, perf_counter()
         n = problem.n if index is None else len(index)
         total = np.zeros((n, coef.shape[1]))
+        if not n:
+            return total
         room = _VECTORS_SHARE * self.options.memory / (8 * problem.rows.shape[1])
         step = max(_LEAST_AT_A_TIME, int(room))
         for first in range(0, len(vectors), step):
@@ -335,6 +393,8 @@ class MatrixFree:
             total += sums.values(problem.rows, index)
         self._n_kernel += n * len(vectors)
         self._n_passes += index is None
+        if n * len(vectors) >= _TIMED:
+            self._pace = (perf_counter() - begun) / (n * len(vectors))
         return total
 
 

@@ -19,7 +19,13 @@ from widemargin.span.landmarks import (
     as_strategy,
 )
 from widemargin.span.levels import SpanFit
-from widemargin.span.span_engine import SpanOptions, fit_span, solve_in_span, span_solver
+from widemargin.span.span_engine import (
+    SpanOptions,
+    fit_span,
+    fit_span_with_scores,
+    solve_in_span,
+    span_solver,
+)
 from widemargin.span.span_sizes import SpanSizes
 
 __all__ = [
@@ -38,6 +44,7 @@ __all__ = [
     "Vectors",
     "as_strategy",
     "fit_span",
+    "fit_span_with_scores",
     "solve_in_span",
     "span_solver",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from widemargin.arrays import Values
 from widemargin.expansion import Fitted, MachineOptions
 from widemargin.loop import Limits, Result, run
 from widemargin.problem import Problem
@@ -67,6 +68,11 @@ def fit_span(problem: Problem, options: SpanOptions) -> Fitted:
     options : SpanOptions
         How.
     """
+    return fit_span_with_scores(problem, options)[0]
+
+
+def fit_span_with_scores(problem: Problem, options: SpanOptions) -> tuple[Fitted, Values]:
+    """Return a machine in a span, and its values at all rows, of shape (n, n_problems)."""
     solver, result = solve_in_span(problem, options)
     beta, certificate = result.state.beta, result.certificate
     with options.deadline.ends_on_interrupt():
@@ -77,7 +83,8 @@ def fit_span(problem: Problem, options: SpanOptions) -> Fitted:
         certificate = replace(certificate, stopped=f"{certificate.stopped}; {room}")
     # A second interrupt may leave vectors that have no coefficients yet.
     vectors = solver.basis.vectors[: len(beta) - 1]
-    return Fitted(vectors.values, vectors.index, beta[:-1], beta[-1], certificate, result.stop)
+    fitted = Fitted(vectors.values, vectors.index, beta[:-1], beta[-1], certificate, result.stop)
+    return fitted, solver.scores()
 
 
 def solve_in_span(problem: Problem, options: SpanOptions) -> tuple[SpanFit, Result[SpanState]]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls import fit_exact
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.estimator import dense
@@ -25,6 +24,7 @@ from widemargin.problem import Problem, one_vs_one
 from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine
+from widemargin.svm.exact_from_span import fit_exact_from_span
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
 _PAIRS_BYTES = 250_000_000
@@ -304,7 +304,7 @@ class MarginClassifier(KernelClassifier):
             size = options.cells if options.size_given else decision.size
             return fit_cells(problem, replace(options, cells=size))
         if decision.engine == "exact":
-            return fit_exact(problem, options)
+            return fit_exact_from_span(problem, options)
         earlier, limit = options.earlier, options.max_vectors
         too_many = earlier is not None and limit is not None and len(earlier.index) > limit
         # Only a span goes on from the coefficients of a span.

@@ -1,0 +1,62 @@
+"""The exact machine of rows whose kernel matrix does not fit: it begins in a span."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin import MarginClassifier
+
+
+def _rows(n, n_classes=2, noise=0.3):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    scores = np.sin(2 * X[:, :n_classes]) + noise * rng.normal(size=(n, n_classes))
+    return X, scores.argmax(axis=1)
+
+
+# The support of the first fits, that of the last does not.
+@pytest.mark.parametrize("memory", ["6MB", "1MB"])
+@pytest.mark.parametrize(("n_classes", "multi_class"), [(2, "ovr"), (3, "ovr"), (3, "ovo")])
+def test_the_machine_is_that_of_the_whole_matrix(memory, n_classes, multi_class):
+    X, y = _rows(1500, n_classes)
+    given = {"C": 5.0, "engine": "exact", "multi_class": multi_class, "tol": 1e-6}
+    given["decision_function_shape"] = multi_class
+    tight = MarginClassifier(memory=memory, random_state=0, **given).fit(X, y)
+    free = MarginClassifier(memory="1GB", random_state=0, **given).fit(X, y)
+    assert tight.certificate_.scope == free.certificate_.scope == "full"
+    assert tight.certificate_.gap <= 1e-6
+    values, expected = tight.decision_function(X), free.decision_function(X)
+    assert np.abs(values - expected).max() < 0.05
+    assert (tight.predict(X) == free.predict(X)).mean() > 0.999
+
+
+def test_its_certificate_has_the_cost_of_the_span_too():
+    X, y = _rows(1500)
+    reported = []
+
+    class Watching(MarginClassifier):
+        def options(self, resources):
+            seen = resources.report
+            report = lambda each: reported.append(each) or seen(each)  # noqa: E731
+            return super().options(resources.__class__(**vars(resources) | {"report": report}))
+
+    machine = Watching(engine="exact", memory="1MB").fit(X, y)
+    scopes = {each.scope for each in reported}
+    assert "span" in scopes
+    assert "full" in scopes
+    assert machine.certificate_.n_iter == len(reported)
+    assert machine.certificate_.n_kernel > max(each.n_kernel for each in reported)
+
+
+def test_without_time_for_a_better_one_the_machine_is_that_of_the_span():
+    X, y = _rows(20_000, noise=2.0)
+    machine = MarginClassifier(C=100.0, engine="exact", memory="20MB", max_time=1.5, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=1\.5 reached"):
+        machine.fit(X, y)
+    assert machine.certificate_.seconds < 4.0
+    assert "max_time" in machine.certificate_.stopped
+    span = MarginClassifier(C=100.0, engine="span", memory="20MB", random_state=0).fit(X, y)
+    # Time may end the span early, but what it leaves is a machine.
+    assert machine.score(X, y) > span.score(X, y) - 0.05
