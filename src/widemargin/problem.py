@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.kernels import Kernel
-from widemargin.kernels.kernel import ProductKernel
+from widemargin.kernels.kernel import DENSE_SHARE, ProductKernel
 from widemargin.rows import Rows
 from widemargin.threads import Compiled, ordered_map
 
@@ -218,6 +219,14 @@ def kernel_values(
     return out
 
 
+def vectors_for(kernel: Kernel, rows: Rows, index: IndexArray) -> Any:
+    """Return rows as vectors for many kernel values: sparse ones stay so where that is faster."""
+    block = rows.block(index) if rows.sparse and kernel.sparse_vectors else None
+    if block is None or block.nnz >= DENSE_SHARE * block.shape[0] * block.shape[1]:
+        return rows.take(index)
+    return block
+
+
 def kernel_matrix_of(kernel: Kernel, rows: Rows, dtype: DTypeLike) -> NDArray[Any]:
     """Return k(x, x') of all pairs of rows, in threads.
 
@@ -225,7 +234,8 @@ def kernel_matrix_of(kernel: Kernel, rows: Rows, dtype: DTypeLike) -> NDArray[An
     """
     n, n_features = rows.shape
     K = np.empty((n, n), dtype=dtype)
-    vectors = rows.take(np.arange(n))
+    vectors = vectors_for(kernel, rows, np.arange(n))
+    at_a_time = n if sparse.issparse(vectors) else rows.vectors_at_a_time
     cheap = isinstance(kernel, ProductKernel) and not rows.sparse and n_features <= _FEW_FEATURES
     most = _FULL_BLOCK if cheap else _MATRIX_BLOCK
     size = max(1, min(most, rows.vectors_at_a_time))
@@ -234,8 +244,8 @@ def kernel_matrix_of(kernel: Kernel, rows: Rows, dtype: DTypeLike) -> NDArray[An
         last = min(n, first + size)
         block = rows.block(np.arange(first, last))
         width = n if cheap else last
-        for begin in range(0, width, rows.vectors_at_a_time):
-            columns = slice(begin, min(width, begin + rows.vectors_at_a_time))
+        for begin in range(0, width, at_a_time):
+            columns = slice(begin, min(width, begin + at_a_time))
             kernel.checked_block(block, vectors[columns], K[first:last, columns])
         if not cheap:
             loops.mirror(K, first, last)

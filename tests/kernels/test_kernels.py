@@ -111,6 +111,18 @@ def test_constant_diagonal_agrees_with_the_diagonal_of_any_rows(name, tmp_path):
             np.testing.assert_array_equal(diagonal, kernel.constant_diagonal)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["csr", "csr64", "csr_matrix", "thin csr"])
+@pytest.mark.parametrize("name", [name for name in NAMES if make(name).sparse_vectors])
+def test_sparse_vectors_have_the_values_of_dense_ones(name, layout, dtype, tmp_path):
+    X, dense, _ = data(layout, dtype, tmp_path)
+    for Z in (X, X[5:9]):
+        values = make(name).block(X, Z)
+        expected = reference.block(name, dense, Z.toarray(), **PARAMETERS)
+        assert values.dtype == dtype
+        np.testing.assert_allclose(values, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
 @pytest.mark.parametrize("name", MERCER)
 def test_mercer_kernels_give_a_symmetric_positive_semidefinite_matrix(name):
     X = np.random.default_rng(2).normal(size=(60, 5))

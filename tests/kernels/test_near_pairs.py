@@ -61,6 +61,13 @@ def test_rows_times_ten_million_have_the_values_of_their_differences(name, layou
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-6 if rough else 1e-12)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if make_kernel(name).sparse_vectors])
+def test_near_pairs_of_sparse_vectors_are_measured_too(name):
+    X, Z = wide_rows("thin csr", np.float64)
+    values = make_kernel(name).block(X, sparse.csr_array(Z))
+    np.testing.assert_allclose(values, exact(name, X, Z, 1.0), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("gamma", [1.0, 0.3])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)

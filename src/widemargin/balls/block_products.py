@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.arrays import IndexArray, Matrix
-from widemargin.problem import Problem
+from widemargin.problem import Problem, vectors_for
 from widemargin.rows import threads_within
 from widemargin.threads import ordered_map, scratch
 
@@ -89,7 +89,7 @@ class BlockProducts:
         left, right = (self.index[self._where(each)] for each in pair)
         shape = (len(left), len(right))
         values = np.empty(shape, self.dtype) if pair in self._kept else scratch(shape, self.dtype)
-        kernel.checked_block(rows.block(left), rows.take(right), values)
+        kernel.checked_block(rows.block(left), vectors_for(kernel, rows, right), values)
         if pair in self._kept:
             self._kept[pair] = values
         return values.size, values

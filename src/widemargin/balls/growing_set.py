@@ -15,7 +15,7 @@ import numpy as np
 from widemargin.arrays import IndexArray, Vector
 from widemargin.balls.ball import Precision
 from widemargin.loop import Deadline, relative_gap
-from widemargin.problem import Problem
+from widemargin.problem import Problem, vectors_for
 from widemargin.qp.margin_dual import loops, solve_margin_dual
 
 # Rows below which all kernel values are made at once.
@@ -121,7 +121,7 @@ class GrowingSet:
         found = GapOf(alpha, float("inf"), 0.0, 1.0)
         if n < _FEW or np.count_nonzero(alpha) > self.most:
             return found
-        self.vectors = self.problem.rows.take(self.index)
+        self.vectors = vectors_for(self.problem.kernel, self.problem.rows, self.index)
         # The system hands out pages when they are first used.
         self.values = np.empty((self.most, n), dtype=self.precision.dtype)
         gap = _FIRST_GAP

@@ -106,6 +106,10 @@ class _SquaredDistance(_Radial, ProductKernel):
             left = wide_rows(np.subtract, X, centre, dtype, spare=2)
             left[:, features] = square_norms(left[:, :features], dtype)
             left[:, features + 1] = 1.0
+        if sparse.issparse(Z):
+            norms = scale * square_norms(Z, dtype) + offset
+            scaled = cast(Z, dtype) * (-2.0 * scale)
+            return left, with_columns(scaled, np.full_like(norms, scale), norms)
         right = wide_rows(np.subtract, Z, centre, dtype, spare=2)
         right[:, features + 1] = scale * square_norms(right[:, :features], dtype) + offset
         right[:, features] = scale
@@ -355,9 +359,12 @@ def _measure_near_pairs(
     row = rows[near_rows[among]]
     for pairs in row_slices(len(row), X.shape[1] * 8):
         near, vector = row[pairs], column[pairs]
-        x = X[near].toarray() if sparse.issparse(X) else X[near]
+        x, z = (
+            each[of].toarray() if sparse.issparse(each) else each[of]
+            for each, of in ((X, near), (Z, vector))
+        )
         # Nearby numbers of one type have an exact difference.
-        difference = np.subtract(x, Z[vector], dtype=np.float64)
+        difference = np.subtract(x, z, dtype=np.float64)
         squares = np.einsum("ij,ij->i", difference, difference)
         values[near, vector] = scale * squares + offset
 

@@ -48,9 +48,9 @@ SLICE_BYTES = 1 << 22
 class Kernel(ABC):
     """A kernel: values, diagonal and gradient for a block of rows against a few vectors.
 
-    Rows `X` are a dense float32 or float64 array in any order, or a SciPy CSR matrix; vectors `Z`
-    are always dense. Kernels are immutable and hold plain numbers, so that they compare, hash and
-    pickle.
+    Rows `X` are a dense float32 or float64 array in any order, or a SciPy CSR matrix. Vectors `Z`
+    are dense, or CSR if the rows are and the kernel says so (`sparse_vectors`). Kernels are
+    immutable and hold plain numbers, so that they compare, hash and pickle.
 
     Attributes
     ----------
@@ -58,10 +58,13 @@ class Kernel(ABC):
         The name by which `make_kernel` knows it.
     differentiable : bool
         Whether `gradient` is there.
+    sparse_vectors : bool
+        Whether vectors may be CSR.
     """
 
     name: ClassVar[str]
     differentiable: ClassVar[bool] = True
+    sparse_vectors: ClassVar[bool] = False
 
     @property
     def constant_diagonal(self) -> float | None:
@@ -153,6 +156,8 @@ class Kernel(ABC):
 class ProductKernel(Kernel):
     """A kernel that is an elementwise function of one matrix product."""
 
+    sparse_vectors: ClassVar[bool] = True
+
     @abstractmethod
     def _operands(self, X: Array, Z: Array, dtype: DTypeLike) -> tuple[Array, Array]:
         """Return A of the rows (CSR if they are) and B of the vectors; k is a function of A Bᵀ."""
@@ -167,17 +172,24 @@ class ProductKernel(Kernel):
     def block(self, X: Array, Z: Array, out: Array | None = None) -> Array:  # noqa: D102
         out = room_for(X, Z, out)
         X = dense_if_cheap(X)
+        if sparse.issparse(Z):
+            Z = canonical(Z) if sparse.issparse(X) else Z.toarray()
         left, right = self._operands(X, Z, out.dtype)
         if not sparse.issparse(left):
             np.matmul(left, right.T, out=out)
             self._correct(out, left, X, Z)
             self._finish(out)
             return out
-        columns = np.ascontiguousarray(right.T)
-        for rows in row_slices(X.shape[0], columns.shape[1] * columns.itemsize, SLICE_BYTES):
+        columns: Any = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+        for rows in row_slices(X.shape[0], columns.shape[1] * columns.dtype.itemsize, SLICE_BYTES):
             part = left[rows]
             product = np.empty((part.shape[0], columns.shape[1]), dtype=columns.dtype)
-            loops.multiply(part.indptr, part.indices, part.data, columns, product)
+            entries = (part.indptr, part.indices, part.data)
+            if sparse.issparse(columns):
+                others = (columns.indptr, columns.indices, columns.data)
+                loops.multiply_sparse(*entries, *others, product)
+            else:
+                loops.multiply(*entries, columns, product)
             # Rounded to the type of the result only here, after what may cancel has cancelled.
             out[rows] = product
             self._correct(out[rows], part, X[rows], Z)
