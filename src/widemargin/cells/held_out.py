@@ -1,9 +1,9 @@
 """Cross-validation in cells: every value of C and every fold on one kernel matrix a cell.
 
 Only the decision values of the rows that a fold holds out are kept, and of as many folds and values
-of C at a time as there is memory for. Folds are independent; values of C are not, as each starts
-from the solution of the one before. So folds are parted first. The kernel matrices are then made
-again, which is little beside the machines.
+of C at a time as there is memory for. Folds are independent; values of C are not: all of them are
+one compiled call, each from the solution of the next larger one. So folds are parted first. The
+kernel matrices are then made again, which is little beside the machines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells.partition import Members
 from widemargin.loop import Deadline
 from widemargin.problem import Folds, Problem
-from widemargin.qp.margin_dual import solve_margin_dual
+from widemargin.qp.margin_dual import path_values
 from widemargin.threads import ordered_map
 
 # Share of the memory budget for decision values.
@@ -133,7 +133,7 @@ def held_out_values(
     members : Members
         Which rows train in which cell.
     Cs : ndarray of shape (n_Cs,)
-        Values of C, ascending: each starts from the solution of the one before.
+        Values of C, ascending.
     folds : Folds
         Which rows each fold trains on.
     chosen : list of int
@@ -179,40 +179,24 @@ def _cell_values(
     K = problem.kernel.checked_block(X, X, np.empty((len(members), len(members))))
     # How often each fold trains on each row.
     counts = folds.counts[folds.kind[problem.number[members]]]
+    signs, weights = problem.signs(members), problem.weight[members]
     found = []
     for k, index in zip(chosen, wanted, strict=True):
         # A fold that trains on no row of the cell has no answer there.
         values = np.full((len(index), len(Cs), problem.n_problems), np.nan)
         found.append((index, values))
-        train = np.flatnonzero(counts[:, k])
-        if not len(train) or not len(index):
+        if not counts[:, k].any() or not len(index):
             continue
-        inner = np.ascontiguousarray(K[np.ix_(train, train)])
-        outer = K[np.ix_(np.searchsorted(members, index), train)]
-        signs = problem.signs(members[train])
-        weight = problem.weight[members[train]] * counts[train, k]
-        for p in range(problem.n_problems):
+        held, weight = np.searchsorted(members, index), weights * counts[:, k]
+        for p, sign in enumerate(np.ascontiguousarray(signs.T)):
             # Pairs of classes leave the others out.
-            here = np.flatnonzero(signs[:, p])
-            sign = signs[here, p]
-            if abs(sign.sum()) == len(sign):
+            train = np.flatnonzero((sign != 0.0) & (counts[:, k] > 0))
+            if abs(sign[train].sum()) == len(train):
                 # The constant that `cell_machine` puts there.
-                total = 2.0 * Cs * weight[here].sum()
-                values[:, :, p] = sign[:1].sum() * total / (1.0 + total)
-                continue
-            every = len(here) == len(train)
-            part = inner if every else np.ascontiguousarray(inner[np.ix_(here, here)])
-            seen = outer if every else outer[:, here]
-            alpha: NDArray[np.float64] | None = None
-            before = 0.0
-            for c, C in enumerate(Cs):
-                start = None if alpha is None else alpha * min(C / before, 2.0)
-                solved = solve_margin_dual(
-                    part, sign, 1.0 / (2.0 * C * weight[here]), start=start, gap=tol
-                )
-                alpha, before = solved.alpha, C
-                beta = sign * alpha
-                values[:, c, p] = seen @ beta + beta.sum()
+                total = 2.0 * Cs * weight[train].sum()
+                values[:, :, p] = sign[train[:1]].sum() * total / (1.0 + total)
+            else:
+                values[:, :, p] = path_values(K, train, held, sign, weight, Cs, tol)
     return found
 
 
