@@ -7,9 +7,8 @@ the margin, the optimum for these rows solves
 
 and an exact line search leads there. Conjugate gradients solve the system with products with kernel
 values that are made when they are needed, all problems at a time; they are preconditioned by the
-same system in the span of up to 2,000 rows Z, which by Woodbury's formula needs
-
-    K_ZZ + 1 + (K_ZA + 1) R⁻¹ (K_AZ + 1).
+same system in the span of some of the rows (``preconditioner``): the steps are about as many as
+the rows for each of them, and a matrix of them is made in the time of a few steps.
 
 Where the rows inside the margins of a solution in a span are known, they are the first A: few of
 them are wrong, so that two or three systems are all. Their α is no start for conjugate gradients,
@@ -24,7 +23,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,24 +30,31 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha
 from widemargin.balls.block_products import BlockProducts
+from widemargin.balls.preconditioner import Preconditioner
 from widemargin.certificate import Certificate
 from widemargin.expansion import Expansion, MachineOptions
 from widemargin.loop import Ended, Stop, relative_gap
-from widemargin.problem import Problem, kernel_values
+from widemargin.problem import Problem
 from widemargin.qp.line_search import line_search
-from widemargin.threads import cholesky_in_place, solve_cholesky
 
 # Share of the memory budget for the matrices of the preconditioner.
 _MATRICES_SHARE = 0.2
-# Share of it for kernel values that are kept.
-_VALUES_SHARE = 0.5
+# Share of it for kernel values that are kept, and for those with the landmarks.
+_VALUES_SHARE = 0.4
+_ACROSS_SHARE = 0.15
 # Share of it for vectors that are set against rows at a time.
 _VECTORS_SHARE = 0.1
-# Rows that span the preconditioner, at the least and at the most.
+# Rows that span the preconditioner, at the least and at the most, and as a share of all.
 _LEAST_LANDMARKS = 32
-_MOST_LANDMARKS = 2000
+_MOST_LANDMARKS = 6000
+_LANDMARKS_SHARE = 0.1
+_FEW_ENOUGH = 1000
 # Rows that are set against others at a time, at the least.
 _LEAST_AT_A_TIME = 64
+# Part of the time that is left, where it is limited, for the matrix of a preconditioner; and what
+# a thread multiplies for it in a second, roughly.
+_TIME_TO_PREPARE = 0.2
+_PRODUCTS = 2e10
 # Values of a product that tell how long they take.
 _TIMED = 1_000_000
 # Steps of conjugate gradients at the most.
@@ -117,7 +122,8 @@ class MatrixFree:
         self.ridge = problem.ridge(0)[:, None]
         matrices = 8 * (problem.n_problems + 2)
         room = int(np.sqrt(_MATRICES_SHARE * options.memory / matrices))
-        size = min(problem.n, _MOST_LANDMARKS, max(_LEAST_LANDMARKS, room))
+        most = min(_MOST_LANDMARKS, max(_FEW_ENOUGH, int(_LANDMARKS_SHARE * problem.n)))
+        size = min(problem.n, most, max(_LEAST_LANDMARKS, room))
         # Rows come in the order of a hash: the first ones are a sample.
         self.landmarks = problem.rows.take(np.arange(size))
         self.inside = inside
@@ -296,7 +302,11 @@ class MatrixFree:
         active, ridge = products.index, self.ridge[products.index]
         right = np.where(mask, self.signs[active][:, live], 0.0)
         x = np.where(mask, state.beta[active][:, live], 0.0)
-        divide = self._preconditioner(active, mask)
+        room = int(_ACROSS_SHARE * self.options.memory)
+        landmarks = self.landmarks[: self._in_time(len(active))]
+        divide = Preconditioner(
+            self.problem, active, mask, ridge, landmarks, self.precision.dtype, room
+        )
         accuracy = state.accuracy[live] * np.minimum(1.0, self._gaps(state)[live])
 
         def apply(v: Matrix) -> Matrix:
@@ -319,53 +329,16 @@ class MatrixFree:
             x += length * conjugate
             residual = residual - length * product
             before = np.where(now > 0, now, 1.0)
+        self._n_kernel += divide.n_kernel
         return x
 
-    def _preconditioner(self, active: IndexArray, mask: NDArray[np.bool_]) -> Any:
-        """Return how to divide by the systems in the span of the landmarks."""
-        problem, ridge, Z = self.problem, self.ridge[active], self.landmarks
-        size = len(Z)
-        gram = np.empty((size, size))
-        kernel_values(problem.kernel, problem.rows, Z, gram, np.arange(size))
-        gram += 1.0
-        sums = np.repeat(gram[None], mask.shape[1], axis=0)
-        step = max(_LEAST_AT_A_TIME, int(_VECTORS_SHARE * self.options.memory / (8 * size)))
-        for first in range(0, len(active), step):
-            where = slice(first, first + step)
-            across = self._across(active[where])
-            for p in range(mask.shape[1]):
-                rows = across * np.where(mask[where, p], ridge[where, 0] ** -0.5, 0.0)[:, None]
-                sums[p] += rows.T @ rows
-        for matrix in sums:
-            # What rounding may make negative.
-            matrix[np.diag_indices(size)] += 1e-10 * np.trace(matrix) / size
-            if not cholesky_in_place(matrix):
-                return lambda residual: residual / ridge
-
-        def divide(residual: Matrix) -> Matrix:
-            scaled = residual / ridge
-            pulled = np.zeros((size, mask.shape[1]))
-            for first in range(0, len(active), step):
-                where = slice(first, first + step)
-                pulled += self._across(active[where]).T @ scaled[where]
-            inner = [solve_cholesky(sums[p], pulled[:, [p]])[:, 0] for p in range(mask.shape[1])]
-            coef = np.stack(inner, axis=1)
-            out = np.empty_like(scaled)
-            for first in range(0, len(active), step):
-                where = slice(first, first + step)
-                masked = np.where(mask[where], self._across(active[where]) @ coef, 0.0)
-                out[where] = scaled[where] - masked / ridge[where]
-            return out
-
-        return divide
-
-    def _across(self, index: IndexArray) -> Matrix:
-        """Return K + 1 of some rows and the landmarks."""
-        values = np.empty((len(index), len(self.landmarks)))
-        kernel_values(self.problem.kernel, self.problem.rows, self.landmarks, values, index)
-        self._n_kernel += values.size
-        values += 1.0
-        return values
+    def _in_time(self, n_active: int) -> int:
+        """Return for how many landmarks there is time, where it is limited."""
+        left = self.options.deadline.left()
+        if left is None:
+            return len(self.landmarks)
+        products = _TIME_TO_PREPARE * left * _PRODUCTS * self.options.threads
+        return max(_LEAST_LANDMARKS, int(np.sqrt(products / max(1, n_active))))
 
     def _block_product(self, products: BlockProducts, coef: Matrix) -> Matrix:
         """Return (K + 1) coef of active rows among themselves."""
