@@ -29,6 +29,7 @@ from widemargin.rows import (
     Distinct,
     Rows,
     as_rows,
+    check_memory,
     distinct_rows,
     parse_memory,
     weighted_moments,
@@ -123,7 +124,7 @@ class KernelEstimator(BaseEstimator):
     def _check_parameters(self) -> None:
         """Raise if a parameter is not what it should be."""
         check_parameters(self)
-        parse_memory(self.memory)
+        check_memory(self.memory)
         if self.kernel is not None:
             self._kernel(1.0)
 

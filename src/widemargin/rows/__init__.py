@@ -12,7 +12,7 @@ from widemargin.rows.distinct import (
     row_keys,
     weighted_moments,
 )
-from widemargin.rows.memory import parse_memory, rows_per_block, threads_within
+from widemargin.rows.memory import check_memory, parse_memory, rows_per_block, threads_within
 from widemargin.rows.rows import (
     ArrayRows,
     CSRRows,
@@ -31,6 +31,7 @@ __all__ = [
     "Rows",
     "Visit",
     "as_rows",
+    "check_memory",
     "distinct_rows",
     "parse_memory",
     "row_keys",

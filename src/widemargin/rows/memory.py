@@ -80,6 +80,12 @@ def parse_memory(memory: int | float | str) -> int:
     return int(size)
 
 
+def check_memory(memory: int | float | str) -> None:
+    """Raise unless `memory` is an amount of memory; how much is free is not looked at."""
+    if not (isinstance(memory, str) and memory == "auto"):
+        parse_memory(memory)
+
+
 def free_memory(system: Path = Path("/")) -> int | None:
     """Return the bytes that can be taken before something must be swapped, or None if unknown.
 

@@ -29,7 +29,7 @@ from widemargin.base.parameters import check_parameters, keyword, parameters, po
 from widemargin.expansion import Expansion
 from widemargin.kernels import make_kernel
 from widemargin.problem import distinct_labels, winners
-from widemargin.rows import Distinct, Rows, as_rows, distinct_rows, parse_memory
+from widemargin.rows import Distinct, Rows, as_rows, check_memory, distinct_rows, parse_memory
 from widemargin.sparse import trained
 from widemargin.sparse.pre_image import Combination, Reduced, reduced
 from widemargin.sparse.trained import Trained
@@ -170,7 +170,7 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         check_parameters(self)
-        parse_memory(self.memory)
+        check_memory(self.memory)
         given = SVC() if self.estimator is None else self.estimator
         if isinstance(given, FrozenEstimator):
             given = given.estimator
