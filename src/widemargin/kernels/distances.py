@@ -62,8 +62,14 @@ VANISHES = 100.0
 NEAR = {np.dtype(np.float32): 3e-4, np.dtype(np.float64): 3e-8}
 
 
+@dataclass(frozen=True)
 class _Radial(Kernel):
-    """A function of x − z with k(x, x) = 1."""
+    """A function of x − z and of a width γ, with k(x, x) = 1."""
+
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     @property
     def constant_diagonal(self) -> float | None:
@@ -160,11 +166,7 @@ class RBF(_SquaredDistance):
            [0.1353]])
     """
 
-    gamma: float = 1.0
     name: ClassVar[str] = "rbf"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     @property
     def _line(self) -> tuple[float, float]:
@@ -196,11 +198,7 @@ class InverseSquaredDistance(_SquaredDistance):
            [0.2]])
     """
 
-    gamma: float = 1.0
     name: ClassVar[str] = "inverse_squared_distance"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     @property
     def _line(self) -> tuple[float, float]:
@@ -227,7 +225,6 @@ class _Distance(_SquaredDistance):
         The largest t |f'(t)| of k = f(t), t = √γ‖x − z‖.
     """
 
-    gamma: float
     steepest: ClassVar[float]
 
     @property
@@ -286,12 +283,8 @@ class InverseDistance(_Distance):
            [0.2]])
     """
 
-    gamma: float = 1.0
     name: ClassVar[str] = "inverse_distance"
     steepest: ClassVar[float] = 0.25
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     def _of_distance(self, values: Array) -> None:
         values += 1.0
@@ -322,12 +315,8 @@ class Exponential(_Distance):
            [0.3679]])
     """
 
-    gamma: float = 1.0
     name: ClassVar[str] = "exponential"
     steepest: ClassVar[float] = 1.0 / math.e
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     def _of_distance(self, values: Array) -> None:
         np.negative(values, out=values)
@@ -387,11 +376,7 @@ class Laplacian(_Radial):
            [0.1353]])
     """
 
-    gamma: float = 1.0
     name: ClassVar[str] = "laplacian"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", check_parameter(self, "gamma", least=0))
 
     @classmethod
     def usual_gamma(cls, scale: float, n_features: int) -> float:  # noqa: D102
