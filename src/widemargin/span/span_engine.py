@@ -26,8 +26,10 @@ _SHARE = 0.85
 _MATRICES_SHARE = 0.95
 # Matrices at a time, of the size of the vectors squared.
 _MATRICES = 6
-# Vectors at the most, where the gain decides on their number; and where all are drawn at once.
+# Vectors at the most, where the gain decides on their number: so many, and no more than this share
+# of the rows, for beyond it an exact machine is as fast; and where all are drawn at once.
 _MOST_AUTO = 4096
+_AUTO_SHARE = 0.2
 _AUTO_AT_ONCE = 1024
 # Relative gap to which the full problem is solved on the vectors' rows: its bound is rarely tight
 # enough for more to matter.
@@ -128,7 +130,8 @@ def _wanted(problem: Problem, choice: Choice, options: SpanOptions) -> int:
     if choice.available is not None:
         return choice.available
     # Drawn at once, nobody has looked at what half of them would do.
-    return min(problem.n, _MOST_AUTO if choice.nested else _AUTO_AT_ONCE)
+    most = min(_MOST_AUTO, int(_AUTO_SHARE * problem.n)) if choice.nested else 0
+    return min(problem.n, max(_AUTO_AT_ONCE, most))
 
 
 def full_dual(solver: SpanFit) -> float:

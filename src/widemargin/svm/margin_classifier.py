@@ -133,9 +133,9 @@ class MarginClassifier(KernelClassifier):
         then rows inside its margin), random rows, centres of k-means, rows by their distance from
         the span of the others, an array of vectors, or an object of ``widemargin.span``.
     max_vectors : int or "auto", default="auto"
-        Vectors at the most, of all cells together. "auto" doubles them, up to 4,096, until the
-        objective falls by less than 1 % for a doubling. Vectors that lie in the span of the others
-        are left out, so that there may be fewer.
+        Vectors at the most, of all cells together. "auto" doubles them, up to a fifth of the
+        rows or 4,096, until the objective falls by less than 1 % for a doubling. Vectors that lie
+        in the span of the others are left out, so that there may be fewer.
     tol : float, default=1e-3
         Stop at this relative duality gap.
     max_iter : int, default=10000
