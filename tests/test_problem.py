@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.reference.kernels import block as plain_block
 from widemargin.kernels import make_kernel
 from widemargin.problem import (
     Folds,
@@ -13,7 +12,6 @@ from widemargin.problem import (
     check_prices,
     class_factors,
     encoded,
-    kernel_values,
     one_vs_rest,
     winners,
 )
@@ -94,19 +92,6 @@ def test_folds_count_rows_that_are_drawn_several_times_and_refuse_empty_ones():
         Folds([], np.ones(5))
     with pytest.raises(ValueError, match=r"Fold 0 of cv has no row of positive sample_weight"):
         Folds([(drawn, np.array([2, 4]))], np.array([1.0, 1.0, 0.0, 1.0, 0.0]))
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("memory", [100, 10**8])
-def test_kernel_values_are_written_where_they_belong(threads, memory):
-    problem, X = three_classes(memory=memory, threads=threads)
-    expected = plain_block("rbf", X, X[:7], gamma=0.5)
-    for index in (None, np.array([30, 2, 17])):
-        wanted = expected if index is None else expected[index]
-        out = np.full((len(wanted), 9), np.nan)
-        kernel_values(problem.kernel, problem.rows, X[:7], out[:, 1:8], index)
-        np.testing.assert_allclose(out[:, 1:8], wanted, atol=1e-14)
-        assert np.isnan(out[:, [0, 8]]).all()
 
 
 def test_labels_are_numbered_and_those_without_a_weight_do_not_count():

@@ -17,23 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
+from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.kernels import Kernel
-from widemargin.kernels.kernel import DENSE_SHARE, ProductKernel
 from widemargin.rows import Rows
-from widemargin.threads import Compiled, ordered_map
 
-loops = Compiled("widemargin.kernels.mirror_loops")
-
-# Rows of a kernel matrix that a thread computes at a time.
-_MATRIX_BLOCK = 1024
-# The same where all values are computed, and the features up to which they are.
-_FULL_BLOCK = 512
-_FEW_FEATURES = 48
 # C times a weight must lie between these: beyond, squares and products of dual variables leave the
 # range of float64.
 _LEAST_PRICE = 1e-140
@@ -200,72 +190,6 @@ class Problem:
             fold=(n_groups * folds.kind[self.number] + self.fold).astype(np.int32),
             counts=np.tile(counts.reshape(-1, folds.n * each), len(Cs)),
         )
-
-
-def kernel_values(
-    kernel: Kernel,
-    rows: Rows,
-    vectors: NDArray[Any],
-    out: NDArray[Any],
-    index: IndexArray | None = None,
-) -> NDArray[Any]:
-    """Write k(x, v) of rows (all if index is None) and vectors into `out`, in threads."""
-    step = rows.vectors_at_a_time
-    for begin in range(0, len(vectors), step):
-        part = vectors[begin : begin + step]
-        visit = _KernelInto(kernel, part, out[:, begin : begin + step])
-        for _ in rows.scan(visit, index, width=len(part)):
-            pass
-    return out
-
-
-def vectors_for(kernel: Kernel, rows: Rows, index: IndexArray) -> Any:
-    """Return rows as vectors for many kernel values: sparse ones stay so where that is faster."""
-    block = rows.block(index) if rows.sparse and kernel.sparse_vectors else None
-    if block is None or block.nnz >= DENSE_SHARE * block.shape[0] * block.shape[1]:
-        return rows.take(index)
-    return block
-
-
-def kernel_matrix_of(kernel: Kernel, rows: Rows, dtype: DTypeLike) -> NDArray[Any]:
-    """Return k(x, x') of all pairs of rows, in threads.
-
-    Half of it is computed and mirrored, unless a value takes less time than a copy of it.
-    """
-    n, n_features = rows.shape
-    K = np.empty((n, n), dtype=dtype)
-    vectors = vectors_for(kernel, rows, np.arange(n))
-    at_a_time = n if sparse.issparse(vectors) else rows.vectors_at_a_time
-    cheap = isinstance(kernel, ProductKernel) and not rows.sparse and n_features <= _FEW_FEATURES
-    most = _FULL_BLOCK if cheap else _MATRIX_BLOCK
-    size = max(1, min(most, rows.vectors_at_a_time))
-
-    def fill(first: int) -> None:
-        last = min(n, first + size)
-        block = rows.block(np.arange(first, last))
-        width = n if cheap else last
-        for begin in range(0, width, at_a_time):
-            columns = slice(begin, min(width, begin + at_a_time))
-            kernel.checked_block(block, vectors[columns], K[first:last, columns])
-        if not cheap:
-            loops.mirror(K, first, last)
-
-    # The longest first: the last of them shall not be waited for by all other threads.
-    for _ in ordered_map(fill, range(0, n, size)[::-1], rows.threads):
-        pass
-    return K
-
-
-@dataclass(frozen=True)
-class _KernelInto:
-    """Visitor: k(block, vectors) written where it belongs, for rows in this process."""
-
-    kernel: Kernel
-    vectors: NDArray[Any]
-    out: NDArray[Any]
-
-    def __call__(self, block: Any, where: slice) -> None:
-        self.kernel.checked_block(block, self.vectors, self.out[where])
 
 
 class Folds:

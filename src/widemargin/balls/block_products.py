@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.arrays import IndexArray, Matrix
-from widemargin.problem import Problem, vectors_for
+from widemargin.kernel_between import vectors_for
+from widemargin.problem import Problem
 from widemargin.rows import threads_within
 from widemargin.threads import ordered_map, scratch
 

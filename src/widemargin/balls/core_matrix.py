@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.arrays import IndexArray
-from widemargin.problem import Problem, kernel_values
+from widemargin.kernel_between import kernel_values
+from widemargin.problem import Problem
 from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.qp.margin_loops")

@@ -24,8 +24,9 @@ from widemargin.balls.matrix_free import MatrixFree
 from widemargin.balls.one_by_one import fit_one_by_one
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier, Fitted, MachineOptions
+from widemargin.kernel_between import KernelBetween
 from widemargin.loop import Ended, Limits, Stop, run
-from widemargin.problem import Problem, kernel_matrix_of
+from widemargin.problem import Problem
 from widemargin.qp.low_rank import dual_of, features_of
 from widemargin.qp.margin_dual import MarginDual, next_round
 from widemargin.threads import ordered_map
@@ -213,12 +214,13 @@ class ExactMatrix:
         problem = self.problem
         alpha = earlier_alpha(problem, self.options.earlier)
         accuracy = max(_SHARE_OF_GAP * self.options.tol, _NO_GAP)
+        between = KernelBetween.of(problem.kernel, problem.rows, self.precision.dtype)
         if problem.n_problems == 1:
-            point = self._on_a_set(alpha)
+            point = self._on_a_set(between, alpha)
             if point.gap() <= self.options.tol:
                 return (self._standing(point, accuracy),)
             alpha = point.alpha[None]
-        K = kernel_matrix_of(problem.kernel, problem.rows, self.precision.dtype)
+        K = between.matrix()
         self.n_kernel += K.size
         noise = _ROUNDINGS * float(np.finfo(K.dtype).eps)
         features = features_of(K, max(_LOW_RANK_TOL, noise), _LOW_RANK_SHARE)
@@ -233,12 +235,15 @@ class ExactMatrix:
 
         return tuple(ordered_map(begun, range(problem.n_problems), self._threads()))
 
-    def _on_a_set(self, alpha: NDArray[np.float64]) -> MarginDual:
+    def _on_a_set(self, between: KernelBetween, alpha: NDArray[np.float64]) -> MarginDual:
         """Return the point that a set of rows comes to, or the start where most rows matter."""
         problem, everything = self.problem, np.arange(self.problem.n)
         sign, ridge = problem.sign(0), problem.ridge(0)
-        growing = GrowingSet(problem, everything, sign, ridge, self.precision, self.options.tol)
-        found = growing.solved(alpha[0], self.options.deadline)
+        options = self.options
+        growing = GrowingSet(
+            between, everything, sign, ridge, self.precision, options.tol, options.threads
+        )
+        found = growing.solved(alpha[0], options.deadline)
         self.n_kernel += growing.n_kernel
         if not np.isfinite(found.primal):
             return MarginDual(np.empty((0, 0)), sign, ridge, alpha[0], np.ones(problem.n))

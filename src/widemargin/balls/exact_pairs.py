@@ -18,15 +18,16 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, certificate_of, largest_norm2
 from widemargin.balls.growing_set import GapOf, GrowingSet
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted, MachineOptions
+from widemargin.kernel_between import KernelBetween
 from widemargin.loop import Ended, Limits, Stop, relative_gap, run
-from widemargin.problem import Problem, kernel_matrix_of
+from widemargin.problem import Problem
 from widemargin.qp.margin_dual import MarginDual, next_round, solve_pairs
 from widemargin.threads import Compiled, ordered_map, scratch
 
@@ -180,13 +181,16 @@ class ExactPairs:
 
     def start(self) -> PairMachines:
         """Begin with no pair; compute all kernel values where they fit into memory."""
-        problem, n = self.problem, self.problem.n
-        dtype = np.dtype(self.precisions[0].dtype)
+        n, dtype = self.problem.n, np.dtype(self.precisions[0].dtype)
+        self.between = self._between(dtype)
         room = _WHOLE_SHARE * self.options.memory
         if self.n_rows.max() <= _LARGE and dtype.itemsize * n * n <= room:
-            rows = problem.rows.subset(self.order)
-            self.whole = kernel_matrix_of(problem.kernel, rows, dtype)
+            self.whole = self.between.matrix()
         return PairMachines.unsolved([])
+
+    def _between(self, dtype: DTypeLike) -> KernelBetween:
+        """Return kernel values of the rows, class after class."""
+        return KernelBetween.of(self.problem.kernel, self.problem.rows.subset(self.order), dtype)
 
     def step(self, state: PairMachines) -> PairMachines:
         """Solve some more pairs; an interrupt leaves those that are done."""
@@ -243,6 +247,14 @@ class ExactPairs:
         """Return the rows of a pair."""
         first, second = self.classes[pair]
         return np.concatenate([self.rows_of[first], self.rows_of[second]])
+
+    def _places(self, pair: int) -> tuple[slice, slice]:
+        """Return where the two classes of a pair are, class after class."""
+        first, second = self.classes[pair]
+        return (
+            slice(self.begins[first], self.begins[first + 1]),
+            slice(self.begins[second], self.begins[second + 1]),
+        )
 
     def _sign(self, pair: int) -> Vector:
         """Return the labels of the rows of a pair."""
@@ -308,12 +320,15 @@ class ExactPairs:
         n_kernel = 0
         for precision in precisions:
             found = GapOf(alpha, float("inf"), 0.0, 1.0)
+            same = precision is self.precisions[0]
+            between = self.between if same else self._between(precision.dtype)
             if len(index) >= _WORTH_A_SET:
-                growing = GrowingSet(problem, index, sign, ridge, precision, tol)
+                places = np.r_[self._places(pair)]
+                growing = GrowingSet(between, places, sign, ridge, precision, tol)
                 found = growing.solved(alpha, deadline)
                 n_kernel += growing.n_kernel
             if found.gap > tol and not deadline.passed:
-                K, made = self._matrix(pair, precision.dtype)
+                K, made = self._matrix(pair, between)
                 point, finished = MarginDual.at(K, sign, ridge, found.alpha), False
                 while not (finished or deadline.passed):
                     point, finished = next_round(point, _SHARE_OF_GAP * tol, _KKT)
@@ -339,35 +354,26 @@ class ExactPairs:
         known[earlier.index] = earlier.coef[:, pair]
         return np.maximum(0.0, self._sign(pair) * known[self._members(pair)])
 
-    def _matrix(self, pair: int, dtype: Any) -> tuple[NDArray[Any], int]:
+    def _matrix(self, pair: int, between: KernelBetween) -> tuple[NDArray[Any], int]:
         """Return the kernel matrix of a pair in this thread's memory, and how much was made."""
-        first, second = self.classes[pair]
-        sizes = len(self.rows_of[first]), len(self.rows_of[second])
-        n, made = sum(sizes), sizes[0] * sizes[1]
-        K = scratch((n, n), dtype, "of a pair")
-        for number, where in ((first, slice(0, sizes[0])), (second, slice(sizes[0], n))):
-            rows = self.rows_of[number]
-            if self.kept[number] and dtype == self.precisions[0].dtype:
+        first, second = self._places(pair)
+        n_first = first.stop - first.start
+        n = n_first + second.stop - second.start
+        made = n_first * (n - n_first)
+        K = scratch((n, n), between.dtype, "of a pair")
+        for number, rows, where in zip(
+            self.classes[pair], (first, second), (slice(0, n_first), slice(n_first, n)), strict=True
+        ):
+            if self.kept[number] and between is self.between:
                 with self.made[number]:
                     if self.inside[number] is None:
-                        own = np.empty((len(rows), len(rows)), dtype=dtype)
-                        self.inside[number] = self._values(rows, rows, own)
-                        made += own.size
+                        inside = np.empty(K[where, where].shape, dtype=K.dtype)
+                        self.inside[number] = between.values(rows, rows, inside)
+                        made += inside.size
                 K[where, where] = self.inside[number]
             else:
-                self._values(rows, rows, K[where, where])
-                made += len(rows) ** 2
-        self._values(self.rows_of[second], self.rows_of[first], K[sizes[0] :, : sizes[0]])
-        copies.mirror(K, sizes[0], n)
+                between.values(rows, rows, K[where, where])
+                made += K[where, where].size
+        between.values(second, first, K[n_first:, :n_first])
+        copies.mirror(K, n_first, n)
         return K, made
-
-    def _values(self, rows: IndexArray, vectors: IndexArray, out: NDArray[Any]) -> NDArray[Any]:
-        """Write kernel values of rows and rows into `out`, in this thread."""
-        problem, step = self.problem, self.problem.rows.vectors_at_a_time
-        for begin in range(0, len(vectors), step):
-            part = problem.rows.take(vectors[begin : begin + step])
-            columns = out[:, begin : begin + step]
-            for first in range(0, len(rows), step):
-                block = problem.rows.block(rows[first : first + step])
-                problem.kernel.checked_block(block, part, columns[first : first + step])
-        return out

@@ -1,38 +1,55 @@
 """One problem with few support vectors, on a set of rows that grows until no other row matters.
 
-The small machine (``qp.margin_dual``) solves the dual on the set; its function tells of all rows
-which ones are inside their margin, and these join. Kernel values are made of the rows in the set
-with all rows, once. The gap is that of the problem on all rows.
+The small machine (``qp.margin_dual``) solves the dual on the set; its function tells of other rows
+which ones are inside their margin, and these join. Rows without a coefficient leave again. A part
+of the rows is looked at first, then one four times as large, and all in the end, so that few join
+that do not stay.
+
+Kernel values are made of the rows in the set with each other, and of those with a coefficient with
+all rows, once: about as many values as support vectors times rows. The gap is that of the problem
+on all rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Vector
 from widemargin.balls.ball import Precision
+from widemargin.kernel_between import KernelBetween
 from widemargin.loop import Deadline, relative_gap
-from widemargin.problem import Problem, vectors_for
 from widemargin.qp.margin_dual import loops, solve_margin_dual
+from widemargin.threads import Compiled, ordered_map
+
+copies = Compiled("widemargin.kernels.mirror_loops")
 
 # Rows below which all kernel values are made at once.
 _FEW = 400
-# Share of the rows that the first set has.
-_FIRST_SHARE = 0.0625
-# Rows of the first set at the least.
-_FIRST_LEAST = 96
-# Share of the rows up to which the set is worth it.
+# How much larger the next part of the rows is.
+_LARGER = 4
+# Rows of the first part at the least.
+_FIRST_LEAST = 200
+# Share of the rows that may support the machine: there is room for their values with all rows.
 _MOST_SHARE = 0.4
-# The gap on the first set, and how much finer than that of all rows the gap on a set is.
-_FIRST_GAP = 1e-2
+# What a kernel value costs beside its features, in multiplications.
+_VALUE_COST = 16
+# The gap on parts of the rows, and how much finer than that of all rows the gap on a set is.
+_PART_GAP = 1e-2
 _FINER = 0.1
+# Rows that join in a round at the least; at the most as many as there are.
+_LEAST_JOINING = 96
 # Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
 _SHARE_OF_GAP = 0.5
-# Sets at the most.
+# Rounds on each part of the rows at the most.
 _MOST_ROUNDS = 12
+# Columns of a piece of a sum over kernel values, the work of one thread, and kernel values from
+# which more than one is worth it.
+_PIECE = 4096
+_WORTH_THREADS = 2e6
 
 
 @dataclass(frozen=True)
@@ -66,8 +83,8 @@ class GrowingSet:
 
     Parameters
     ----------
-    problem : Problem
-        Its rows and kernel.
+    between : KernelBetween
+        Kernel values of all rows.
     index : ndarray of int of shape (n,)
         The rows of this problem.
     sign, ridge : ndarray of shape (n,)
@@ -76,6 +93,8 @@ class GrowingSet:
         Of the kernel values.
     tol : float
         Relative gap.
+    threads : int, default=1
+        Threads that may share the work.
 
     Attributes
     ----------
@@ -87,24 +106,29 @@ class GrowingSet:
 
     def __init__(
         self,
-        problem: Problem,
+        between: KernelBetween,
         index: IndexArray,
         sign: Vector,
         ridge: Vector,
         precision: Precision,
         tol: float,
+        threads: int = 1,
     ) -> None:
-        self.problem = problem
-        self.index = index
-        self.sign = sign
-        self.ridge = ridge
+        n = len(index)
+        self.n = n
         self.precision = precision
         self.tol = tol
+        self.threads = threads
         self.n_kernel = 0
-        self.vectors: Any = None
-        self.members = np.zeros(0, dtype=np.intp)
-        self.margin = np.zeros(len(index))
-        self.most = int(_MOST_SHARE * len(index))
+        self.most = int(_MOST_SHARE * n)
+        self.margin = np.zeros(n)
+        # Parts of the rows are the first ones in this order: every 16th, every fourth, all.
+        self.parts = [n]
+        while self.parts[0] >= _LARGER * _FIRST_LEAST:
+            self.parts.insert(0, -(-self.parts[0] // _LARGER))
+        self._order = _strided(n, len(self.parts))
+        self._sign, self._ridge = sign[self._order], ridge[self._order]
+        self._between, self._index = between, index
 
     def solved(self, start: Vector | None, deadline: Deadline) -> GapOf:
         """Return the solution; with a gap above `tol` where too many rows matter, or time is over.
@@ -116,108 +140,179 @@ class GrowingSet:
         deadline : Deadline
             When to stop, looked at between sets.
         """
-        n = len(self.index)
-        alpha = np.zeros(n) if start is None else start
-        found = GapOf(alpha, float("inf"), 0.0, 1.0)
-        if n < _FEW or np.count_nonzero(alpha) > self.most:
-            return found
-        self.vectors = vectors_for(self.problem.kernel, self.problem.rows, self.index)
+        begin = GapOf(np.zeros(self.n) if start is None else start, float("inf"), 0.0, 1.0)
+        if self.n < _FEW or np.count_nonzero(begin.alpha) > self.most:
+            return begin
+        self._between = self._between.subset(self._index[self._order])
         # The system hands out pages when they are first used.
-        self.values = np.empty((self.most, n), dtype=self.precision.dtype)
-        gap = _FIRST_GAP
+        self._values = np.empty((self.most, self.n), dtype=self.precision.dtype)
+        # Where the values of a row are, if they are there, and with how many of the first rows.
+        self._place, self._n_known, self._width = np.full(self.n, -1), 0, 0
+        self._gap = max(_PART_GAP, _SHARE_OF_GAP * self.tol)
+        alpha, parts = begin.alpha[self._order], self.parts[1:]
         if alpha.any():
             # Whether an earlier solution is good enough is soon told, and where it is not, what it
             # lacks.
-            self._join(np.flatnonzero(alpha))
-            found = self._at_all_rows(alpha)
-            joining = self._violators(self.margin)
-            gap = self._finer(gap, found)
-        else:
-            size = max(_FIRST_LEAST, int(_FIRST_SHARE * n))
-            joining = np.arange(0, n, max(1, n // size))
-        for _ in range(_MOST_ROUNDS):
-            if self._proved(found) or deadline.passed:
+            parts = self.parts[-1:]
+            self._members, self._K = np.zeros(0, dtype=np.intp), np.empty((0, 0))
+            self._join(alpha, np.flatnonzero(alpha))
+        elif self._most_will_matter(*self._on_first_part(alpha, deadline)):
+            # All rows are better solved from the beginning.
+            return begin
+        found = begin
+        for size in parts:
+            proved = self._on_part(alpha, size, deadline)
+            if proved is None or deadline.passed:
                 break
-            if len(self.members) + len(joining) > self.most:
-                break
-            first = not len(self.members)
-            if len(joining):
-                self._join(joining)
-            fewer = self._support_of_half(gap, deadline) if first else 0
-            alpha = self._on_members(alpha, gap, deadline)
-            if first and self._most_will_matter(fewer, int(np.count_nonzero(alpha))):
-                # All rows are better solved from the beginning.
-                return found
-            found = self._at_all_rows(alpha)
-            joining = self._violators(self.margin)
-            gap = self._finer(gap, found)
-            if not len(joining):
-                gap *= _FINER
-        return found
+            found = proved
+        return found if found is begin else self._of_all(found)
 
-    def _proved(self, found: GapOf) -> bool:
-        """Return whether the gap is met; whether rounding hides more is another question."""
-        return relative_gap(found.primal, found.dual) <= _SHARE_OF_GAP * self.tol
+    def _on_first_part(self, alpha: Vector, deadline: Deadline) -> tuple[int, int]:
+        """Solve the first part, in place; return the support of its half and of all of it."""
+        size = self.parts[0]
+        self._members = np.arange(size)
+        self._K = np.empty((size, size), dtype=self.precision.dtype)
+        self._between.values(slice(0, size), slice(0, size), self._K, self.threads)
+        self.n_kernel += self._K.size
+        counts = []
+        for part in (size // 2, size):
+            rows = slice(0, part)
+            K = np.ascontiguousarray(self._K[rows, rows])
+            alpha[rows] = self._machine(K, rows, alpha[rows], deadline)
+            counts.append(int(np.count_nonzero(alpha)))
+        return counts[0], counts[1]
 
-    def _finer(self, gap: float, found: GapOf) -> float:
-        """Return the gap on the next set."""
-        return min(gap, max(_FINER * found.gap, _SHARE_OF_GAP * self.tol))
+    def _most_will_matter(self, of_half: int, of_part: int) -> bool:
+        """Return whether all rows are better solved at once, as support vectors grow with them.
 
-    def _join(self, joining: IndexArray) -> None:
-        """Let rows join, and make their kernel values."""
-        before, after = len(self.members), len(self.members) + len(joining)
-        block = self.problem.rows.block(self.index[joining])
-        self.problem.kernel.checked_block(block, self.vectors, self.values[before:after])
-        self.n_kernel += len(joining) * len(self.index)
-        self.members = np.concatenate([self.members, joining])
-
-    def _on_members(self, alpha: Vector, gap: float, deadline: Deadline) -> Vector:
-        """Return the solution on the set."""
-        members = self.members
-        K = loops.pick(self.values, len(members), members)
-        start = alpha[members]
-        point = solve_margin_dual(
-            K, self.sign[members], self.ridge[members], start=start, gap=gap, deadline=deadline
-        )
-        after = np.zeros(len(alpha))
-        after[members] = point.alpha
-        return after
-
-    def _support_of_half(self, gap: float, deadline: Deadline) -> int:
-        """Return how many of every second row of the set support its machine."""
-        half = self.members[::2]
-        K = np.ascontiguousarray(self.values[: len(self.members) : 2, half])
-        sign, ridge = self.sign[half], self.ridge[half]
-        point = solve_margin_dual(K, sign, ridge, gap=gap, deadline=deadline)
-        return int(np.count_nonzero(point.alpha))
-
-    def _most_will_matter(self, of_half: int, of_set: int) -> bool:
-        """Return whether the set would become too large, as support vectors grow with the rows.
-
-        Those of half of the set and of the set tell with which power they do.
+        Those of half of the first part and of all of it tell with which power they do. A set saves
+        kernel values, and costs another factor of the support.
         """
-        power = float(np.clip(np.log2(of_set / max(1, of_half)), 0.0, 1.0)) if of_set else 0.0
-        expected = of_set * (len(self.index) / len(self.members)) ** power
-        return bool(expected > self.most)
+        n, n_features = self.n, self._between.rows.shape[1]
+        power = float(np.clip(np.log2(of_part / max(1, of_half)), 0.0, 1.0)) if of_part else 0.0
+        expected = of_part * (n / self.parts[0]) ** power
+        saved = (float(n) ** 2 - expected * (n + expected)) * (n_features + _VALUE_COST)
+        return bool(expected > self.most or expected**3 / 3.0 > saved)
 
-    def _at_all_rows(self, alpha: Vector) -> GapOf:
-        """Return what α proves over all rows, and keep their margins."""
-        coef = (alpha * self.sign)[self.members]
-        used = np.flatnonzero(coef)
-        values = loops.mix(self.values, used, coef[used], len(self.index))
-        self.margin = margin = self.sign * (values + coef.sum())
+    def _on_part(self, alpha: Vector, size: int, deadline: Deadline) -> GapOf | None:
+        """Solve a part of the rows, α in place; return what is proved of it in the end.
+
+        None where too many rows matter, or time is over, before there is anything new.
+        """
+        last = size == self.n
+        wanted = _SHARE_OF_GAP * self.tol if last else self._gap
+        proved: GapOf | None = None
+        for _ in range(_MOST_ROUNDS):
+            if not self._let_know(np.flatnonzero(alpha), size):
+                break
+            proved = self._proved(alpha, size)
+            # Whether rounding hides more is another question.
+            now = relative_gap(proved.primal, proved.dual)
+            if now <= wanted or deadline.passed:
+                break
+            self._gap = min(self._gap, max(_FINER * now, _SHARE_OF_GAP * self.tol))
+            joining = self._violators(size)
+            if not len(joining):
+                self._gap *= _FINER
+            self._join(alpha, joining)
+            alpha[self._members] = self._machine(
+                self._K, self._members, alpha[self._members], deadline
+            )
+        return proved
+
+    def _of_all(self, found: GapOf) -> GapOf:
+        """Return what was proved, in the order of the rows; nothing if it is of a part of them."""
+        alpha = np.zeros(self.n)
+        alpha[self._order[: len(found.alpha)]] = found.alpha
+        if len(found.alpha) < self.n:
+            return GapOf(alpha, float("inf"), 0.0, 1.0)
+        self.margin = np.empty(self.n)
+        self.margin[self._order] = self._margin
+        return replace(found, alpha=alpha)
+
+    def _machine(
+        self, K: NDArray[Any], rows: IndexArray | slice, start: Vector, deadline: Deadline
+    ) -> Vector:
+        """Return the solution on some rows."""
+        sign, ridge = self._sign[rows], self._ridge[rows]
+        point = solve_margin_dual(K, sign, ridge, start=start, gap=self._gap, deadline=deadline)
+        return point.alpha
+
+    def _join(self, alpha: Vector, joining: IndexArray) -> None:
+        """Let rows join the set, and those without a coefficient leave it."""
+        stays = np.flatnonzero(alpha[self._members])
+        kept, m = len(stays), len(stays) + len(joining)
+        K = np.empty((m, m), dtype=self.precision.dtype)
+        K[:kept, :kept] = loops.gather(self._K, stays)
+        self._members = np.concatenate([self._members[stays], joining])
+        if len(joining):
+            self._between.values(joining, self._members, K[kept:], self.threads)
+            copies.mirror(K, kept, m)
+            self.n_kernel += len(joining) * m
+        self._K = K
+
+    def _let_know(self, support: IndexArray, size: int) -> bool:
+        """Make the values of the support with the first rows; return whether there is room."""
+        if size > self._width:
+            # Only those that are still needed go on.
+            still = support[self._place[support] >= 0]
+            if len(still):
+                self._values[: len(still), : self._width] = self._values[
+                    self._place[still], : self._width
+                ]
+                wider = self._values[: len(still), self._width : size]
+                self._between.values(still, slice(self._width, size), wider, self.threads)
+                self.n_kernel += wider.size
+            self._place[:] = -1
+            self._place[still] = np.arange(len(still))
+            self._n_known, self._width = len(still), size
+        new = support[self._place[support] < 0]
+        first, last = self._n_known, self._n_known + len(new)
+        if last > self.most:
+            return False
+        if len(new):
+            values = self._values[first:last, :size]
+            self._between.values(new, slice(0, size), values, self.threads)
+            self.n_kernel += values.size
+            self._place[new] = np.arange(first, last)
+            self._n_known = last
+        return True
+
+    def _proved(self, alpha: Vector, size: int) -> GapOf:
+        """Return what α proves over the first rows, and keep their margins."""
+        used = np.flatnonzero(alpha)
+        coef, place = alpha[used] * self._sign[used], self._place[used]
+
+        def sums(first: int) -> Vector:
+            part: Vector = loops.mix(self._values, place, coef, first, min(_PIECE, size - first))
+            return part
+
+        threads = self.threads if size * len(used) > _WORTH_THREADS else 1
+        values = np.concatenate(list(ordered_map(sums, range(0, size, _PIECE), threads)))
+        sign, ridge, alpha = self._sign[:size], self._ridge[:size], alpha[:size]
+        self._margin = margin = sign * (values + coef.sum())
         slack = np.maximum(0.0, 1.0 - margin)
         norm2 = float(alpha @ margin)
-        primal = 0.5 * norm2 + 0.5 * float((slack * (slack / self.ridge)).sum())
-        dual = float(alpha.sum()) - 0.5 * (norm2 + float((alpha * (alpha * self.ridge)).sum()))
+        primal = 0.5 * norm2 + 0.5 * float((slack * (slack / ridge)).sum())
+        dual = float(alpha.sum()) - 0.5 * (norm2 + float((alpha * (alpha * ridge)).sum()))
         return GapOf.of(alpha, primal, dual, self.precision.rounding)
 
-    def _violators(self, margin: Vector) -> IndexArray:
-        """Return the rows inside their margin that have not joined, the worst if they are many."""
-        inside = margin < 1.0
-        inside[self.members] = False
+    def _violators(self, size: int) -> IndexArray:
+        """Return the rows inside their margin that are not in the set, the worst if many are."""
+        inside = self._margin < 1.0
+        inside[self._members[self._members < size]] = False
         found = np.flatnonzero(inside)
-        most = max(_FIRST_LEAST, len(self.members))
+        most = max(_LEAST_JOINING, len(self._members))
         if len(found) > most:
-            found = np.sort(found[np.argpartition(margin[found], most - 1)[:most]])
+            found = np.sort(found[np.argpartition(self._margin[found], most - 1)[:most]])
         return found
+
+
+def _strided(n: int, n_parts: int) -> IndexArray:
+    """Return an order in which every k-th row comes first, k a power of what parts grow by."""
+    step = np.arange(n)
+    level = np.full(n, n_parts)
+    for power in range(n_parts):
+        level[:: _LARGER**power] = n_parts - power
+    order: IndexArray = np.lexsort((step, level))
+    return order

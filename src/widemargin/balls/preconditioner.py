@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.arrays import IndexArray, Matrix
-from widemargin.problem import Problem, kernel_values
+from widemargin.kernel_between import kernel_values
+from widemargin.problem import Problem
 from widemargin.rows import rows_per_block, threads_within
 from widemargin.threads import cholesky_in_place, ordered_map, solve_cholesky
 

@@ -116,18 +116,19 @@ def gather(K: Any, index: Any) -> Any:
 
 
 @njit(nogil=True, fastmath={"contract", "reassoc", "nsz"}, cache=True)
-def mix(K: Any, index: Any, coef: Any, n: int) -> Any:
-    """Return Σ coef_i K[index_i, :n], four rows at a time, summed in float64."""
+def mix(K: Any, index: Any, coef: Any, first: int, n: int) -> Any:
+    """Return Σ coef_i K[index_i, first : first + n], four rows at a time, summed in float64."""
     total = np.zeros(n)
     m = len(index)
     whole = m - m % 4
     for i in range(0, whole, 4):
-        a, b, c, d = K[index[i]], K[index[i + 1]], K[index[i + 2]], K[index[i + 3]]
+        a, b = K[index[i]][first : first + n], K[index[i + 1]][first : first + n]
+        c, d = K[index[i + 2]][first : first + n], K[index[i + 3]][first : first + n]
         u, v, w, x = coef[i], coef[i + 1], coef[i + 2], coef[i + 3]
         for j in range(n):
             total[j] += u * a[j] + v * b[j] + w * c[j] + x * d[j]
     for i in range(whole, m):
-        row = K[index[i]]
+        row = K[index[i]][first : first + n]
         for j in range(n):
             total[j] += coef[i] * row[j]
     return total
@@ -136,18 +137,7 @@ def mix(K: Any, index: Any, coef: Any, n: int) -> Any:
 @njit(nogil=True, cache=True)
 def combine(K: Any, index: Any, coef: Any) -> Any:
     """Return Σ coef_i K[index_i] over its square part."""
-    return mix(K, index, coef, K.shape[0])
-
-
-@njit(nogil=True, cache=True)
-def pick(K: Any, count: int, index: Any) -> Any:
-    """Return K[:count][:, index] without a copy of whole rows."""
-    values = np.empty((count, len(index)), dtype=K.dtype)
-    for i in range(count):
-        row = K[i]
-        for j in range(len(index)):
-            values[i, j] = row[index[j]]
-    return values
+    return mix(K, index, coef, 0, K.shape[0])
 
 
 @njit(nogil=True, cache=True)

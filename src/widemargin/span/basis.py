@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from widemargin.arrays import IndexArray, Matrix
+from widemargin.kernel_between import kernel_values
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_diagonal
-from widemargin.problem import kernel_values
 from widemargin.rows import Rows
 
 

@@ -7,8 +7,9 @@ from numbers import Integral
 import numpy as np
 
 from widemargin.arrays import Matrix
+from widemargin.kernel_between import kernel_values
 from widemargin.loop import Deadline
-from widemargin.problem import Problem, kernel_values
+from widemargin.problem import Problem
 from widemargin.qp import solve_hinge_dual
 from widemargin.rows import distinct_rows
 from widemargin.span import RandomVectors, as_strategy

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.expansion import MachineOptions
+from widemargin.kernel_between import KernelBetween
 from widemargin.kernels import Kernel
-from widemargin.problem import Folds, Problem, kernel_matrix_of
+from widemargin.problem import Folds, Problem
 from widemargin.qp import low_rank
 from widemargin.qp.margin_dual import path_values
 from widemargin.rows import threads_within
@@ -147,7 +148,7 @@ class _Matrix:
 
     def __init__(self, kernel: Kernel, layout: _Layout) -> None:
         self.layout = layout
-        self.K: NDArray[Any] = kernel_matrix_of(kernel, layout.rows, np.float32)
+        self.K: NDArray[Any] = KernelBetween.of(kernel, layout.rows, np.float32).matrix()
         self.features: Matrix | None = None
 
     def of_low_rank(self) -> Matrix | None:

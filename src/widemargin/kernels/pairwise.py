@@ -1,0 +1,114 @@
+"""Rows made ready for kernel values with each other: centred once, in float32, with their norms.
+
+A block of values is then one matrix product and one compiled pass over it (``radial_loops``), or
+for the Laplacian kernel one over the rows. `Kernel.block` makes its operands anew for each block,
+which for many small blocks, or many vectors of many features, costs more than the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.kernels.distances import (
+    NEAR,
+    NOTICEABLE,
+    RBF,
+    Exponential,
+    InverseDistance,
+    InverseSquaredDistance,
+    Laplacian,
+)
+from widemargin.kernels.kernel import Kernel
+from widemargin.kernels.l1 import NOTICEABLE as NOTICEABLE_L1
+from widemargin.threads import Compiled
+
+loops = Compiled("widemargin.kernels.radial_loops")
+l1_loops = Compiled("widemargin.kernels.l1_loops")
+
+_FLOAT32 = np.dtype(np.float32)
+_EPS = float(np.finfo(np.float32).eps)
+_KINDS: dict[type[Kernel], str] = {
+    RBF: "GAUSSIAN",
+    InverseSquaredDistance: "INVERSE_SQUARED",
+    InverseDistance: "INVERSE",
+    Exponential: "EXPONENTIAL",
+}
+
+
+def can_be_centred(kernel: Kernel) -> bool:
+    """Return whether a kernel depends on differences of rows in a way that is compiled."""
+    return type(kernel) in _KINDS or type(kernel) is Laplacian
+
+
+@dataclass(frozen=True)
+class CentredRows:
+    """Rows about a common point.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        A kernel for which `can_be_centred`.
+    points : ndarray of float32 of shape (n, d)
+        The rows, C-contiguous.
+    norms : ndarray of float32 of shape (n,)
+        Their squared norms, or for the Laplacian kernel their 1-norms.
+    """
+
+    kernel: Any
+    points: NDArray[np.float32]
+    norms: NDArray[np.float32]
+
+    @classmethod
+    def room(cls, kernel: Kernel, n: int, n_features: int) -> CentredRows:
+        """Return room for rows, which `put` fills."""
+        points = np.empty((n, n_features), dtype=np.float32)
+        return cls(kernel, points, np.empty(n, dtype=np.float32))
+
+    def put(self, block: NDArray[Any], centre: NDArray[np.float64], where: slice) -> None:
+        """Write a block of rows."""
+        points = self.points[where]
+        # In the type of the rows: the difference of near numbers of one type is exact.
+        np.subtract(block, centre.astype(block.dtype), out=points, casting="same_kind")
+        if type(self.kernel) is Laplacian:
+            np.abs(points).sum(axis=1, out=self.norms[where])
+        else:
+            np.einsum("ij,ij->i", points, points, out=self.norms[where])
+
+    @property
+    def accurate(self) -> bool:
+        """Whether float32 leaves no noticeable error in any value."""
+        largest = float(self.norms.max(initial=0.0))
+        if type(self.kernel) is Laplacian:
+            return bool(_EPS * self.kernel.gamma * largest <= NOTICEABLE_L1)
+        if _KINDS[type(self.kernel)] in ("GAUSSIAN", "INVERSE_SQUARED"):
+            return bool(_EPS * self.kernel.gamma * largest <= NOTICEABLE[_FLOAT32])
+        return bool(4.0 * largest < float(np.finfo(np.float32).max))
+
+    def subset(self, index: NDArray[np.intp]) -> CentredRows:
+        """Return some of the rows, copied."""
+        return CentredRows(self.kernel, self.points[index], self.norms[index])
+
+    def values(
+        self, left: NDArray[np.intp] | slice, right: NDArray[np.intp] | slice, out: NDArray[Any]
+    ) -> None:
+        """Write the values k(x_i, x_j) of i in `left` and j in `right` into `out`."""
+        x, z = self.points[left], self.points[right]
+        if type(self.kernel) is Laplacian:
+            l1_loops.dense(x, np.ascontiguousarray(z.T), np.float32(-self.kernel.gamma), out)
+            loops.exponentials(out)
+            return
+        np.matmul(x, z.T, out=out)
+        loops.of_products(
+            out,
+            x,
+            z,
+            self.norms[left],
+            self.norms[right],
+            np.float32(self.kernel.gamma),
+            np.float32(NEAR[_FLOAT32]),
+            getattr(loops, _KINDS[type(self.kernel)]),
+        )
