@@ -7,6 +7,7 @@ which for many small blocks, or many vectors of many features, costs more than t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,7 @@ def can_be_centred(kernel: Kernel) -> bool:
 
 @dataclass(frozen=True)
 class CentredRows:
-    """Rows about a common point.
+    """Rows about a common point, in units of the kernel's width: its γ is then one.
 
     Attributes
     ----------
@@ -72,20 +73,26 @@ class CentredRows:
         """Write a block of rows."""
         points = self.points[where]
         # In the type of the rows: the difference of near numbers of one type is exact.
-        np.subtract(block, centre.astype(block.dtype), out=points, casting="same_kind")
+        difference = block - centre.astype(block.dtype)
+        np.multiply(difference, self._unit, out=points, casting="same_kind")
         if type(self.kernel) is Laplacian:
             np.abs(points).sum(axis=1, out=self.norms[where])
         else:
             np.einsum("ij,ij->i", points, points, out=self.norms[where])
 
     @property
+    def _unit(self) -> float:
+        gamma: float = self.kernel.gamma
+        return gamma if type(self.kernel) is Laplacian else math.sqrt(gamma)
+
+    @property
     def accurate(self) -> bool:
         """Whether float32 leaves no noticeable error in any value."""
         largest = float(self.norms.max(initial=0.0))
         if type(self.kernel) is Laplacian:
-            return bool(_EPS * self.kernel.gamma * largest <= NOTICEABLE_L1)
+            return bool(_EPS * largest <= NOTICEABLE_L1)
         if _KINDS[type(self.kernel)] in ("GAUSSIAN", "INVERSE_SQUARED"):
-            return bool(_EPS * self.kernel.gamma * largest <= NOTICEABLE[_FLOAT32])
+            return bool(_EPS * largest <= NOTICEABLE[_FLOAT32])
         return bool(4.0 * largest < float(np.finfo(np.float32).max))
 
     def subset(self, index: NDArray[np.intp]) -> CentredRows:
@@ -98,7 +105,7 @@ class CentredRows:
         """Write the values k(x_i, x_j) of i in `left` and j in `right` into `out`."""
         x, z = self.points[left], self.points[right]
         if type(self.kernel) is Laplacian:
-            l1_loops.dense(x, np.ascontiguousarray(z.T), np.float32(-self.kernel.gamma), out)
+            l1_loops.dense(x, np.ascontiguousarray(z.T), np.float32(-1.0), out)
             loops.exponentials(out)
             return
         np.matmul(x, z.T, out=out)
@@ -108,7 +115,6 @@ class CentredRows:
             z,
             self.norms[left],
             self.norms[right],
-            np.float32(self.kernel.gamma),
             np.float32(NEAR[_FLOAT32]),
             getattr(loops, _KINDS[type(self.kernel)]),
         )

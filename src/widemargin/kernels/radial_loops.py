@@ -89,9 +89,9 @@ def exponentials(values: Any) -> None:
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def of_products(
-    values: Any, left: Any, right: Any, lefts: Any, rights: Any, gamma: Any, near: Any, kind: int
+    values: Any, left: Any, right: Any, lefts: Any, rights: Any, near: Any, kind: int
 ) -> None:
-    """Replace x·z by k(x, z), in place.
+    """Replace x·z by k(x, z) of a width of one, in place.
 
     Parameters
     ----------
@@ -101,8 +101,6 @@ def of_products(
         The rows themselves.
     lefts, rights : ndarray of float32 of shape (n,) and (m,)
         Their squared norms.
-    gamma : float32
-        γ.
     near : float32
         ‖x − z‖² / ‖x‖² up to which the distance is summed anew, for kernels of ‖x − z‖: the root
         enlarges what the products have lost of small ones.
@@ -110,19 +108,18 @@ def of_products(
         Which kernel.
     """
     zero, one, two = np.float32(0.0), np.float32(1.0), np.float32(2.0)
-    root = np.sqrt(gamma)
     for i in range(values.shape[0]):
         line = _line(values, i)
         square = lefts[i]
         if kind == GAUSSIAN:
             for j in range(len(line)):
                 apart = square + rights[j] - two * line[j]
-                line[j] = _exp(-gamma * (apart if apart > zero else zero))
+                line[j] = _exp(-(apart if apart > zero else zero))
             continue
         if kind == INVERSE_SQUARED:
             for j in range(len(line)):
                 apart = square + rights[j] - two * line[j]
-                line[j] = one / (gamma * (apart if apart > zero else zero) + one)
+                line[j] = one / ((apart if apart > zero else zero) + one)
             continue
         bound = near * square
         least = bound + one
@@ -140,7 +137,7 @@ def of_products(
                     line[j] = total
         if kind == INVERSE:
             for j in range(len(line)):
-                line[j] = one / (root * np.sqrt(line[j] if line[j] > zero else zero) + one)
+                line[j] = one / (np.sqrt(line[j] if line[j] > zero else zero) + one)
         else:
             for j in range(len(line)):
-                line[j] = _exp(-root * np.sqrt(line[j] if line[j] > zero else zero))
+                line[j] = _exp(-np.sqrt(line[j] if line[j] > zero else zero))
