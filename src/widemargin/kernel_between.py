@@ -164,10 +164,10 @@ class _Centre:
     """Visitor: rows about a point, written where they belong."""
 
     centred: CentredRows
-    centre: NDArray[np.float64]
+    middle: NDArray[np.float64]
 
     def __call__(self, block: Any, where: slice) -> None:
-        self.centred.put(block, self.centre, where)
+        self.centred.put(block, self.middle, where)
 
 
 def is_thin(block: Any) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.kernels import Kernel
-from widemargin.rows import Rows
+from widemargin.rows import Rows, weighted_moments
 
 # C times a weight must lie between these: beyond, squares and products of dual variables leave the
 # range of float64.
@@ -106,6 +107,11 @@ class Problem:
     def n_problems(self) -> int:
         """Number of problems."""
         return len(self.C)
+
+    @cached_property
+    def spread(self) -> float:
+        """The total variance of the rows."""
+        return float(weighted_moments(self.rows, self.weight).variance.sum())
 
     @property
     def threads(self) -> int:

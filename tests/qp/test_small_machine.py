@@ -201,10 +201,18 @@ def test_all_problems_at_once_are_the_problems_one_by_one(dtype):
     nobody = np.zeros(120)
     signs = np.stack([first, pair, one_side, nobody], axis=1)
     weight, C = rng.uniform(0.5, 2.0, size=120), np.array([0.1, 10.0, 1.0, 1.0])
-    beta, proved = np.zeros((120, 4)), np.zeros((4, 4))
-    solve_all(K, signs, weight, C, 1e-8, beta, proved)
+    beta, intercept, proved = np.zeros((120, 4)), np.empty(4), np.empty((4, 4))
+    solve_all(K, signs, weight, C, 1e-8, beta, intercept, proved)
     assert not beta[:, 2:].any()
-    assert_array_equal(proved[2:], 0.0)
+    assert_allclose(intercept[:2], beta.sum(axis=0)[:2], rtol=1e-12)
+    # The best constant of one side, and no problem at all.
+    total = weight[code == 0].sum()
+    assert_allclose(intercept[2:], [2.0 * total / (1.0 + 2.0 * total), 0.0])
+    best = _optimum(
+        K[np.ix_(code == 0, code == 0)], np.ones((code == 0).sum()), 1.0, weight[code == 0]
+    )
+    assert proved[2, 1] <= best[0] * (1 + 1e-9) and best[0] <= proved[2, 0] * (1 + 1e-9)
+    assert_array_equal(proved[3], [0.0, 0.0, 0.0, small.SOLVED])
     for p in (0, 1):
         own = np.flatnonzero(signs[:, p])
         best, alpha = _optimum(K[np.ix_(own, own)], signs[own, p], C[p], weight[own])

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from tests.reference.cell_data import MANY, board
+from tests.reference.classifier_ways import sized
 from tests.reference.data import moons
 from tests.reference.problems import problem_of
 from widemargin import MarginClassifier
@@ -45,13 +46,13 @@ def test_auto_is_exact_for_few_different_rows_and_a_span_beyond():
 
 def test_between_few_and_many_rows_auto_is_exact_if_few_of_them_support_the_machine():
     # About 140 support vectors are worth that much work.
-    sizes = {"exact_sizes": ExactSizes(always=100, work=1e6, probe=100)}
-    stated = {"problem": {"C": 100.0, "gamma": 1.0}}
+    kind = sized(exact_sizes=ExactSizes(always=100, work=1e6, share=0.0))
     X, y = moons(600, noise=0.05)
-    assert _chosen(X, y, **sizes, **stated).engine == "exact"
-    assert len(_margin(C=100, gamma=1.0, engine="exact").fit(X, y).support_) < 140
+    machine = kind(C=100, gamma=1.0).fit(X, y)
+    assert machine.engine_ == "exact" and machine.certificate_.scope == "full"
+    assert len(machine.support_) < 140
     mixed = np.random.default_rng(0).integers(0, 2, size=600)
-    assert _chosen(X, mixed, **sizes, **stated).engine == "span"
+    assert kind(C=100, gamma=1.0).fit(X, mixed).engine_ == "span"
     support = _margin(C=100, gamma=1.0, engine="exact").fit(X, mixed).support_
     assert len(support) > 300
 

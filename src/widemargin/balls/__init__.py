@@ -1,13 +1,14 @@
 """Enclosing balls in a kernel's feature space, and the exact machine.
 
 ``core_set`` finds the few rows that matter, ``minimum`` is the smallest ball around those,
-``fixed_radius`` a ball of given radius that needs no solver. ``exact`` solves the dual on the
-matrix of all kernel values, and ``matrix_free`` without one where that does not fit into memory.
+``fixed_radius`` a ball of given radius that needs no solver. ``exact_set`` solves the dual where
+few rows matter, ``exact`` on the matrix of all kernel values, and ``matrix_free`` without one where
+that does not fit into memory.
 """
 
 from widemargin.balls.core_set import CoreSet, fit_core
 from widemargin.balls.core_state import BatchSizes, CoreOptions, CoreState
-from widemargin.balls.exact import fit_exact, matrix_fits
+from widemargin.balls.exact import fit_exact, fit_if_few, fit_on_set, matrix_fits
 from widemargin.balls.fixed_radius import FixedRadiusBall
 from widemargin.balls.look import Directions
 from widemargin.balls.minimum import MinimumBall
@@ -23,6 +24,8 @@ __all__ = [
     "MinimumBall",
     "fit_core",
     "fit_exact",
+    "fit_if_few",
+    "fit_on_set",
     "fit_one_by_one",
     "matrix_fits",
 ]

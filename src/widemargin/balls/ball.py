@@ -17,7 +17,6 @@ from widemargin.kernels.kernel import check_diagonal, check_finite
 from widemargin.loop import Deadline, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import MarginDual
-from widemargin.rows import weighted_moments
 
 
 @dataclass(frozen=True)
@@ -158,10 +157,17 @@ class Precision:
         How much of a relative gap rounding may hide, for dual variables of length one. A value is
         off by rounding times its size, at most η; errors are independent, so f is off by about that
         times ‖α‖, the objectives by Σα times that, and Σα is twice the objective.
+    eta : float
+        The largest squared norm of a point.
     """
 
     dtype: DTypeLike
     rounding: float
+    eta: float
+
+    def among(self, kernel: Kernel, spread: float) -> float:
+        """Return what takes the place of `rounding` among rows of another total variance."""
+        return 4.0 * kernel.rounding(spread, self.dtype) * self.eta
 
     @classmethod
     def of(cls, problem: Problem, eta: float, tol: float | None) -> Precision:
@@ -185,25 +191,14 @@ class Precision:
         float32 is left out where it hides a gap of `tol` whatever the solution, for η‖α‖ is about
         one at the least.
         """
-        spread = _spread(problem)
-        fine, coarse = (
-            cls.in_type(each, problem, eta, spread) for each in (np.float64, np.float32)
-        )
+        fine, coarse = (cls.in_type(each, problem, eta) for each in (np.float64, np.float32))
         varies = problem.kernel.constant_diagonal is None
         return [fine] if varies or not coarse.rounding <= tol * eta else [coarse, fine]
 
     @classmethod
-    def in_type(
-        cls, dtype: DTypeLike, problem: Problem, eta: float, spread: float | None = None
-    ) -> Precision:
-        """Return the precision of kernel values of a type; `spread` is the variance if known."""
-        spread = _spread(problem) if spread is None else spread
-        return cls(dtype, 4.0 * problem.kernel.rounding(spread, dtype) * eta)
-
-
-def _spread(problem: Problem) -> float:
-    """Return the total variance of the rows."""
-    return float(weighted_moments(problem.rows, problem.weight).variance.sum())
+    def in_type(cls, dtype: DTypeLike, problem: Problem, eta: float) -> Precision:
+        """Return the precision of kernel values of a type."""
+        return cls(dtype, 4.0 * problem.kernel.rounding(problem.spread, dtype) * eta, eta)
 
 
 def largest_norm2(problem: Problem) -> float:

@@ -1,5 +1,6 @@
 """The exact machine: the dual of the SVM on all rows.
 
+One problem is sought on a set of rows first (``exact_set``): where few of them matter, that is all.
 Where the matrix of all kernel values fits into memory, it is made once and serves all problems,
 each of which is one call of the small machine (``qp.margin_dual``), or a few. Pairs of classes need
 less: see ``exact_pairs``. Where the matrix does not fit, that of the rows which support the machine
@@ -9,6 +10,7 @@ makes values again when they are needed. Both begin at a solution in a span wher
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +21,8 @@ from widemargin.arrays import Matrix
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
 from widemargin.balls.exact_pairs import fit_exact_pairs, fits
-from widemargin.balls.growing_set import GrowingSet
+from widemargin.balls.exact_set import ExactSet
+from widemargin.balls.growing_set import FEW
 from widemargin.balls.matrix_free import MatrixFree
 from widemargin.balls.one_by_one import fit_one_by_one
 from widemargin.certificate import Certificate
@@ -81,13 +84,20 @@ def fit_exact(problem: Problem, options: MachineOptions, slack: Matrix | None = 
         return _on_core_set(problem, options)
     eta = largest_norm2(problem)
     precisions = Precision.in_turn(problem, eta, options.tol)
+    spent: Certificate | None = None
+    if slack is None and problem.n_problems == 1 and problem.n >= FEW:
+        on_set, _ = fit_on_set(problem, options)
+        if on_set.stop.kind not in (Ended.CAPACITY, Ended.PRECISION):
+            return on_set
+        spent = on_set.certificate
+        options = replace(options, earlier=_earlier(on_set) or options.earlier)
     room = _MATRIX_SHARE * options.memory
     if matrix_bytes(problem.n, precisions[-1]) <= room:
         # What float32 hides depends on the solution; from there it is not far.
-        return _on_matrix(problem, precisions, options)
+        return _in_turn(ExactMatrix, problem, precisions, options, spent)
     precision = Precision.of(problem, eta, options.tol)
     if matrix_bytes(problem.n, precision) <= room:
-        return _on_matrix(problem, [precision], options)
+        return _in_turn(ExactMatrix, problem, [precision], options, spent)
     if matrix_bytes(_LEAST_CORE * len(problem.table), precision) > room:
         return _solved(MatrixFree(problem, precision, options), problem, options)
     if slack is not None:
@@ -98,11 +108,59 @@ def fit_exact(problem: Problem, options: MachineOptions, slack: Matrix | None = 
         alpha = slack[index] / problem.ridge(0, index)[:, None]
         coef = alpha * problem.signs(index)
         options = replace(options, earlier=Earlier(index, coef, coef.sum(axis=0)))
-    first = _on_core_set(problem, options)
+    first = _on_core_set(problem, _going_on(options, spent))
+    first = replace(first, certificate=_added(spent, first.certificate))
     if first.stop.kind is not Ended.CAPACITY or first.index is None:
         return first
-    rest = replace(options, earlier=Earlier(first.index, first.coef, first.intercept))
+    rest = replace(options, earlier=_earlier(first))
     return _solved(MatrixFree(problem, precision, rest), problem, rest, first.certificate)
+
+
+def fit_on_set(
+    problem: Problem, options: MachineOptions, work: float = math.inf
+) -> tuple[Fitted, float]:
+    """Fit the SVM itself where few rows support it; it ends with `Ended.CAPACITY` where many do.
+
+    Parameters
+    ----------
+    problem : Problem
+        One problem of one C.
+    options : MachineOptions
+        How exactly.
+    work : float, default=inf
+        Multiplications that a factor of the support may take.
+
+    Returns
+    -------
+    Fitted
+        The machine, or what there is of it.
+    float
+        How many support vectors it was expected to have when it ended.
+    """
+    solvers: list[ExactSet] = []
+
+    def solver(problem: Problem, precision: Precision, options: MachineOptions) -> ExactSet:
+        solvers.append(ExactSet(problem, precision, options, work))
+        return solvers[-1]
+
+    precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
+    return _in_turn(solver, problem, precisions, options), solvers[-1].expected
+
+
+def fit_if_few(problem: Problem, options: MachineOptions, work: float) -> Fitted:
+    """Fit the SVM itself if a factor of its support takes no more than `work` multiplications.
+
+    It ends with `Ended.CAPACITY` otherwise.
+    """
+    on_set, expected = fit_on_set(problem, options, work)
+    if on_set.stop.kind is not Ended.CAPACITY or expected**3 / 3.0 > work:
+        return on_set
+    if not matrix_fits(problem, options):
+        return on_set
+    # Not few enough for a set, and not too many for all rows at once.
+    precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
+    options = replace(options, earlier=_earlier(on_set) or options.earlier)
+    return _in_turn(ExactMatrix, problem, precisions, options, on_set.certificate)
 
 
 def matrix_fits(problem: Problem, options: MachineOptions) -> bool:
@@ -113,39 +171,58 @@ def matrix_fits(problem: Problem, options: MachineOptions) -> bool:
     return matrix_bytes(problem.n, precision) <= _MATRIX_SHARE * options.memory
 
 
-def _on_matrix(problem: Problem, precisions: list[Precision], options: MachineOptions) -> Fitted:
-    """Return the machine on the matrix of kernel values, each precision from where one ended."""
-    found: Fitted | None = None
+def _in_turn(
+    solver: Any,
+    problem: Problem,
+    precisions: list[Precision],
+    options: MachineOptions,
+    spent: Certificate | None = None,
+) -> Fitted:
+    """Return the machine of a solver, each precision from where the one before ended."""
     for precision in precisions:
-        spent = None if found is None else found.certificate
-        if found is not None and found.index is not None:
-            earlier = Earlier(found.index, found.coef, found.intercept)
-            options = replace(options, earlier=earlier)
-        found = _solved(ExactMatrix(problem, precision, options), problem, options, spent)
+        found = _solved(solver(problem, precision, options), problem, options, spent)
+        spent = found.certificate
         if found.stop.kind is not Ended.PRECISION:
             break
-    assert found is not None
+        options = replace(options, earlier=_earlier(found))
     return found
+
+
+def _earlier(found: Fitted) -> Earlier | None:
+    """Return a machine to start from, if there is any."""
+    if found.index is None or not len(found.index):
+        return None
+    return Earlier(found.index, found.coef, found.intercept)
+
+
+def _added(spent: Certificate | None, certificate: Certificate) -> Certificate:
+    """Return a certificate with the costs of what came before."""
+    if spent is None:
+        return certificate
+    names = ("n_iter", "n_passes", "n_kernel", "seconds")
+    costs = {name: getattr(spent, name) + getattr(certificate, name) for name in names}
+    return replace(certificate, **costs)
+
+
+def _going_on(options: MachineOptions, spent: Certificate | None) -> MachineOptions:
+    """Return the options of what comes next: steps and costs are counted on."""
+    if spent is None:
+        return options
+    tell = options.report
+
+    def report(certificate: Certificate) -> bool | None:
+        return None if tell is None else tell(_added(spent, certificate))
+
+    return replace(options, max_iter=max(1, options.max_iter - spent.n_iter), report=report)
 
 
 def _solved(
     solver: Any, problem: Problem, options: MachineOptions, spent: Certificate | None = None
 ) -> Fitted:
     """Return the machines of a solver, in a certificate with the cost of what came before."""
-    before = 0 if spent is None else spent.n_iter
-
-    def in_all(certificate: Certificate) -> Certificate:
-        if spent is None:
-            return certificate
-        names = ("n_iter", "n_passes", "n_kernel", "seconds")
-        costs = {name: getattr(spent, name) + getattr(certificate, name) for name in names}
-        return replace(certificate, **costs)
-
-    def report(certificate: Certificate) -> bool | None:
-        return None if options.report is None else options.report(in_all(certificate))
-
-    result = run(solver, Limits(max(1, options.max_iter - before), options.deadline), report)
-    certificate, stop = in_all(result.certificate), result.stop
+    rest = _going_on(options, spent)
+    result = run(solver, Limits(rest.max_iter, rest.deadline), rest.report)
+    certificate, stop = _added(spent, result.certificate), result.stop
     if stop.kind is Ended.MAX_ITER:
         stop = Stop(stop.kind, f"max_iter={options.max_iter} reached")
         certificate = replace(certificate, stopped=stop.reason)
@@ -207,19 +284,11 @@ class ExactMatrix:
         self.n_kernel = 0
 
     def start(self) -> tuple[Solving, ...]:
-        """Compute the kernel values, and begin at zero or at an earlier solution.
-
-        One problem alone is sought on a set of rows first: where few of them matter, that is all.
-        """
+        """Compute the kernel values, and begin at zero or at an earlier solution."""
         problem = self.problem
         alpha = earlier_alpha(problem, self.options.earlier)
         accuracy = max(_SHARE_OF_GAP * self.options.tol, _NO_GAP)
         between = KernelBetween.of(problem.kernel, problem.rows, self.precision.dtype)
-        if problem.n_problems == 1:
-            point = self._on_a_set(between, alpha)
-            if point.gap() <= self.options.tol:
-                return (self._standing(point, accuracy),)
-            alpha = point.alpha[None]
         K = between.matrix()
         self.n_kernel += K.size
         noise = _ROUNDINGS * float(np.finfo(K.dtype).eps)
@@ -234,21 +303,6 @@ class ExactMatrix:
             return self._standing(point, accuracy)
 
         return tuple(ordered_map(begun, range(problem.n_problems), self._threads()))
-
-    def _on_a_set(self, between: KernelBetween, alpha: NDArray[np.float64]) -> MarginDual:
-        """Return the point that a set of rows comes to, or the start where most rows matter."""
-        problem, everything = self.problem, np.arange(self.problem.n)
-        sign, ridge = problem.sign(0), problem.ridge(0)
-        options = self.options
-        growing = GrowingSet(
-            between, everything, sign, ridge, self.precision, options.tol, options.threads
-        )
-        found = growing.solved(alpha[0], options.deadline)
-        self.n_kernel += growing.n_kernel
-        if not np.isfinite(found.primal):
-            return MarginDual(np.empty((0, 0)), sign, ridge, alpha[0], np.ones(problem.n))
-        residual = 1.0 - growing.margin - ridge * found.alpha
-        return MarginDual(np.empty((0, 0)), sign, ridge, found.alpha, residual)
 
     def step(self, state: tuple[Solving, ...]) -> tuple[Solving, ...]:
         """Take every unsolved problem through a call of the small machine."""

@@ -12,6 +12,7 @@ on all rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,10 +29,10 @@ from widemargin.threads import Compiled, ordered_map
 copies = Compiled("widemargin.kernels.mirror_loops")
 
 # Rows below which all kernel values are made at once.
-_FEW = 400
+FEW = 400
 # How much larger the next part of the rows is.
 _LARGER = 4
-# Rows of the first part at the least.
+# Rows of the first part at the least, of many rows.
 _FIRST_LEAST = 200
 # Share of the rows that may support the machine: there is room for their values with all rows.
 _MOST_SHARE = 0.4
@@ -95,9 +96,15 @@ class GrowingSet:
         Relative gap.
     threads : int, default=1
         Threads that may share the work.
+    most : int, default=None
+        Support vectors that there is room for.
+    work : float, default=inf
+        Multiplications that a factor of the support may take.
 
     Attributes
     ----------
+    expected : float
+        How many support vectors there are or will be, as far as one could tell last.
     n_kernel : int
         Kernel values that were made.
     margin : ndarray of shape (n,)
@@ -113,6 +120,8 @@ class GrowingSet:
         precision: Precision,
         tol: float,
         threads: int = 1,
+        most: int | None = None,
+        work: float = math.inf,
     ) -> None:
         n = len(index)
         self.n = n
@@ -120,11 +129,13 @@ class GrowingSet:
         self.tol = tol
         self.threads = threads
         self.n_kernel = 0
-        self.most = int(_MOST_SHARE * n)
+        self.most = int(_MOST_SHARE * n) if most is None else min(most, int(_MOST_SHARE * n))
         self.margin = np.zeros(n)
+        self.work = work
+        self.expected = float(n)
         # Parts of the rows are the first ones in this order: every 16th, every fourth, all.
         self.parts = [n]
-        while self.parts[0] >= _LARGER * _FIRST_LEAST:
+        while len(self.parts) < 2 or self.parts[0] >= _LARGER * _FIRST_LEAST:
             self.parts.insert(0, -(-self.parts[0] // _LARGER))
         self._order = _strided(n, len(self.parts))
         self._sign, self._ridge = sign[self._order], ridge[self._order]
@@ -141,7 +152,7 @@ class GrowingSet:
             When to stop, looked at between sets.
         """
         begin = GapOf(np.zeros(self.n) if start is None else start, float("inf"), 0.0, 1.0)
-        if self.n < _FEW or np.count_nonzero(begin.alpha) > self.most:
+        if self.n < FEW or np.count_nonzero(begin.alpha) > self.most:
             return begin
         self._between = self._between.subset(self._index[self._order])
         # The system hands out pages when they are first used.
@@ -156,16 +167,23 @@ class GrowingSet:
             parts = self.parts[-1:]
             self._members, self._K = np.zeros(0, dtype=np.intp), np.empty((0, 0))
             self._join(alpha, np.flatnonzero(alpha))
-        elif self._most_will_matter(*self._on_first_part(alpha, deadline)):
+        elif self._most_will_matter(*self._on_first_part(alpha, deadline), 2, self.parts[0]):
             # All rows are better solved from the beginning.
             return begin
-        found = begin
+        return self._grown(alpha, parts, deadline) or begin
+
+    def _grown(self, alpha: Vector, parts: list[int], deadline: Deadline) -> GapOf | None:
+        """Solve larger and larger parts of the rows, α in place; None if that is given up."""
+        before = int(np.count_nonzero(alpha))
         for size in parts:
             proved = self._on_part(alpha, size, deadline)
+            support = int(np.count_nonzero(alpha))
             if proved is None or deadline.passed:
                 break
-            found = proved
-        return found if found is begin else self._of_all(found)
+            if size < self.n and self._most_will_matter(before, support, _LARGER, size):
+                return None
+            before = support
+        return None if proved is None or len(proved.alpha) < self.n else self._of_all(proved)
 
     def _on_first_part(self, alpha: Vector, deadline: Deadline) -> tuple[int, int]:
         """Solve the first part, in place; return the support of its half and of all of it."""
@@ -182,17 +200,17 @@ class GrowingSet:
             counts.append(int(np.count_nonzero(alpha)))
         return counts[0], counts[1]
 
-    def _most_will_matter(self, of_half: int, of_part: int) -> bool:
+    def _most_will_matter(self, before: int, now: int, larger: int, size: int) -> bool:
         """Return whether all rows are better solved at once, as support vectors grow with them.
 
-        Those of half of the first part and of all of it tell with which power they do. A set saves
-        kernel values, and costs another factor of the support.
+        Those of a part and of one so many times larger, of a size, tell with which power they do. A
+        set saves kernel values, and costs another factor of the support.
         """
         n, n_features = self.n, self._between.rows.shape[1]
-        power = float(np.clip(np.log2(of_part / max(1, of_half)), 0.0, 1.0)) if of_part else 0.0
-        expected = of_part * (n / self.parts[0]) ** power
+        power = float(np.log(max(1, now) / max(1, before)) / np.log(larger))
+        self.expected = expected = now * (n / size) ** min(max(power, 0.0), 1.0)
         saved = (float(n) ** 2 - expected * (n + expected)) * (n_features + _VALUE_COST)
-        return bool(expected > self.most or expected**3 / 3.0 > saved)
+        return bool(expected > self.most or expected**3 / 3.0 > min(saved, self.work))
 
     def _on_part(self, alpha: Vector, size: int, deadline: Deadline) -> GapOf | None:
         """Solve a part of the rows, α in place; return what is proved of it in the end.
@@ -221,13 +239,9 @@ class GrowingSet:
         return proved
 
     def _of_all(self, found: GapOf) -> GapOf:
-        """Return what was proved, in the order of the rows; nothing if it is of a part of them."""
-        alpha = np.zeros(self.n)
-        alpha[self._order[: len(found.alpha)]] = found.alpha
-        if len(found.alpha) < self.n:
-            return GapOf(alpha, float("inf"), 0.0, 1.0)
-        self.margin = np.empty(self.n)
-        self.margin[self._order] = self._margin
+        """Return what was proved in the order of the rows."""
+        alpha, self.margin = np.empty(self.n), np.empty(self.n)
+        alpha[self._order], self.margin[self._order] = found.alpha, self._margin
         return replace(found, alpha=alpha)
 
     def _machine(

@@ -23,6 +23,7 @@ from widemargin.arrays import IndexArray, Matrix
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
 from widemargin.expansion import Fitted, MachineOptions
+from widemargin.kernels.pairwise import CentredRows, can_be_centred
 from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import solve_all
@@ -51,30 +52,48 @@ def exact_machine(
     precisions : sequence of Precision
         Of the kernel values; the next one is tried where one hides too much.
     """
-    X = problem.rows.take(index)
-    m, signs = len(index), problem.signs(index)
-    mixed = _mixed(signs)
-    weight = np.ascontiguousarray(problem.weight[index])
-    some = np.ascontiguousarray(signs[:, mixed])
+    X = problem.rows.block(index)
+    weight, signs = problem.weight[index], problem.signs(index)
+    m, n_problems = signs.shape
     for precision in precisions:
-        K = problem.kernel.checked_block(X, X, scratch((m, m), precision.dtype, "of a cell"))
-        beta, proved = np.zeros((m, some.shape[1])), np.zeros((some.shape[1], 4))
-        solve_all(K, some, weight, problem.C[mixed], _SHARE_OF_GAP * tol, beta, proved)
-        gaps = [relative_gap(high, low) for high, low, _, _ in proved]
-        worst = float(np.max(gaps + precision.rounding * proved[:, 2], initial=0.0))
+        K = scratch((m, m), precision.dtype, "of a cell")
+        rounding = _kernel_values(problem, X, precision, K)
+        beta, intercept, proved = (
+            np.zeros((m, n_problems)),
+            np.empty(n_problems),
+            np.empty((n_problems, 4)),
+        )
+        solve_all(K, signs, weight, problem.C, _SHARE_OF_GAP * tol, beta, intercept, proved)
+        # Constants are as good as constants can be.
+        gaps = [relative_gap(high, low) for high, low, norm, _ in proved.tolist() if norm]
+        hidden = rounding * float(proved[:, 2].max())
+        worst = max(gaps, default=0.0) + hidden
         if worst <= tol:
             break
-    one_sided = constant_machine(problem.columns(np.flatnonzero(~mixed)), index, X, K)
-    coef = np.zeros(signs.shape)
-    coef[:, mixed] = beta
-    intercept = coef.sum(axis=0)
-    intercept[~mixed] = one_sided.intercept
-    primal, dual = proved[:, :2].sum(axis=0)
-    primal, dual = primal + one_sided.certificate.primal, dual + one_sided.certificate.dual
+    primal, dual = proved[:, :2].sum(axis=0).tolist()
     used = np.flatnonzero(beta.any(axis=1))
     certificate = bounds(primal, dual, gap=worst, n_vectors=len(used), n_kernel=K.size)
     stop = _SOLVED if worst <= 2.0 * tol else _UNSOLVED
-    return Fitted(X[used], index[used], coef[used], intercept, certificate, stop)
+    index = index[used]
+    vectors = problem.rows.take(index) if problem.rows.sparse else X[used]
+    return Fitted(vectors, index, beta[used], intercept, certificate, stop)
+
+
+def _kernel_values(problem: Problem, X: Any, precision: Precision, K: NDArray[Any]) -> float:
+    """Write the kernel values of a cell, and return what rounding hides of a gap for ‖α‖ = 1.
+
+    About the middle of the cell rows are short, and float32 hides little.
+    """
+    kernel = problem.kernel
+    if precision.dtype == np.float32 and can_be_centred(kernel) and not problem.rows.sparse:
+        centred = CentredRows.of(kernel, X)
+        if centred.accurate:
+            everything = slice(0, len(X))
+            centred.values(everything, everything, K)
+            return precision.among(kernel, centred.spread)
+    vectors = problem.rows.dense(X)
+    kernel.checked_block(X, vectors, K)
+    return precision.rounding
 
 
 def hinge_machine(problem: Problem, index: IndexArray, options: MachineOptions) -> Fitted:

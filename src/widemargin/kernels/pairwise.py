@@ -69,16 +69,25 @@ class CentredRows:
         points = np.empty((n, n_features), dtype=np.float32)
         return cls(kernel, points, np.empty(n, dtype=np.float32))
 
-    def put(self, block: NDArray[Any], centre: NDArray[np.float64], where: slice) -> None:
-        """Write a block of rows."""
-        points = self.points[where]
-        # In the type of the rows: the difference of near numbers of one type is exact.
-        difference = block - centre.astype(block.dtype)
-        np.multiply(difference, self._unit, out=points, casting="same_kind")
-        if type(self.kernel) is Laplacian:
-            np.abs(points).sum(axis=1, out=self.norms[where])
-        else:
-            np.einsum("ij,ij->i", points, points, out=self.norms[where])
+    @classmethod
+    def of(cls, kernel: Kernel, rows: NDArray[Any]) -> CentredRows:
+        """Return a few rows about their mean."""
+        centred = cls.room(kernel, *rows.shape)
+        centred.put(rows, rows.mean(axis=0, dtype=np.float64), slice(0, len(rows)))
+        return centred
+
+    def put(self, block: NDArray[Any], middle: NDArray[np.float64], where: slice) -> None:
+        """Write a block of rows about a point."""
+        one_norm = type(self.kernel) is Laplacian
+        points, norms = self.points[where], self.norms[where]
+        loops.centre(block, middle.astype(block.dtype), self._unit, one_norm, points, norms)
+
+    @property
+    def spread(self) -> float:
+        """The mean squared distance from the common point, in the units of the rows."""
+        if type(self.kernel) is Laplacian or self._unit == 0.0:
+            return 0.0
+        return float(self.norms.mean(dtype=np.float64)) / self._unit**2
 
     @property
     def _unit(self) -> float:

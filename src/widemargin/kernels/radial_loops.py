@@ -141,3 +141,30 @@ def of_products(
         else:
             for j in range(len(line)):
                 line[j] = _exp(-np.sqrt(line[j] if line[j] > zero else zero))
+
+
+@njit(nogil=True, cache=True)
+def centre(rows: Any, middle: Any, unit: float, one_norm: bool, points: Any, norms: Any) -> None:
+    """Write rows about a point in a unit, and their squared norms or their 1-norms.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Rows, float32 or float64.
+    middle : ndarray of shape (d,)
+        The point, of the same type: the difference of near numbers of one type is exact.
+    unit : float
+        What differences are multiplied by.
+    one_norm : bool
+        Which norm.
+    points, norms : ndarray of float32 of shape (n, d) and (n,)
+        Where to write.
+    """
+    n, d = rows.shape
+    for i in range(n):
+        total = np.float32(0.0)
+        for k in range(d):
+            value = np.float32((rows[i, k] - middle[k]) * unit)
+            points[i, k] = value
+            total += abs(value) if one_norm else value * value
+        norms[i] = total

@@ -264,6 +264,7 @@ def solve_all(
     C: Vector,
     gap: float,
     beta: Matrix,
+    intercept: Vector,
     proved: Matrix,
 ) -> None:
     """Solve several problems on one matrix, in one compiled call.
@@ -280,10 +281,13 @@ def solve_all(
         Relative gap.
     beta : ndarray of shape (n, n_problems)
         Where y α is written; zero where all rows of a problem are on one side.
+    intercept : ndarray of shape (n_problems,)
+        Where biases are written: the best constant where all rows are on one side.
     proved : ndarray of shape (n_problems, 4)
         Where primal, dual, ‖α‖ and how it ended are written.
     """
-    sets.solve_all(lapack_addresses(), K, signs, weight, C, gap, _NO_KKT, beta, proved)
+    addresses = lapack_addresses()
+    sets.solve_all(addresses, K, signs, weight, C, gap, _NO_KKT, beta, intercept, proved)
     _check_positive(bool((proved[:, 3] == small.NOT_POSITIVE).any()))
 
 

@@ -72,7 +72,16 @@ def _grown(
         left = 1.0 - ridge[members] * start
         left -= changed(part, sign[members], used, start[used])
         solve(
-            addresses, part, sign[members], ridge[members], start, left, rough, tol, np.inf, first
+            addresses,
+            part,
+            sign[members],
+            ridge[members],
+            start,
+            left,
+            rough,
+            tol,
+            np.inf,
+            first,
         )
         used = np.flatnonzero(start)
         if first and len(used) > _MOST_FIRST * len(members):
@@ -200,6 +209,28 @@ def solve_pairs(
 
 
 @njit(nogil=True, cache=True)
+def _constant(K: Any, index: Any, weight: Any, C: float) -> Any:
+    """Return the best bias of rows on one side, its objective, and a lower bound of all.
+
+    min over b of ½b² + C S (1 − b)² with S = Σ s is at b = 2CS / (1 + 2CS), and α ∝ s gives the
+    bound ½ S² / (sᵀKs + S² + S/(2C)).
+    """
+    total = 0.0
+    square = 0.0
+    for i in range(len(index)):
+        row = K[index[i]]
+        part = 0.0
+        for j in range(len(index)):
+            part += row[index[j]] * weight[index[j]]
+        square += weight[index[i]] * part
+        total += weight[index[i]]
+    bias = 2.0 * C * total / (1.0 + 2.0 * C * total)
+    slack = 1.0 - bias
+    primal = 0.5 * bias * bias + C * (total * slack) * slack
+    return bias, primal, 0.5 * total / (square / total + total + 0.5 / C)
+
+
+@njit(nogil=True, cache=True)
 def solve_all(
     addresses: Any,
     K: Any,
@@ -209,6 +240,7 @@ def solve_all(
     gap: float,
     tol: float,
     beta: Any,
+    intercept: Any,
     proved: Any,
 ) -> None:
     """Solve several problems on one matrix.
@@ -227,6 +259,8 @@ def solve_all(
         As in `solve`.
     beta : ndarray of shape (n, n_problems)
         Where y α is written; zero where all rows of a problem are on one side.
+    intercept : ndarray of shape (n_problems,)
+        Where biases are written: the best constant where all rows are on one side.
     proved : ndarray of shape (n_problems, 4)
         Where primal, dual, ‖α‖ and how it ended are written.
     """
@@ -235,7 +269,15 @@ def solve_all(
         index = np.flatnonzero(signs[:, p])
         sign = signs[index, p].copy()
         proved[p, :] = 0.0
+        proved[p, 3] = SOLVED
+        intercept[p] = 0.0
+        if len(index) == 0:
+            continue
         if abs(sign.sum()) == len(sign):
+            bias, primal, dual = _constant(K, index, weight, C[p])
+            intercept[p] = sign[0] * bias
+            proved[p, 0] = primal
+            proved[p, 1] = dual
             continue
         ridge = 1.0 / (2.0 * C[p] * weight[index])
         part = K if len(index) == n else gather(K, index)
@@ -244,6 +286,7 @@ def solve_all(
         ended = solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, True)
         primal, dual = objectives(alpha, residual, ridge)
         beta[index, p] = sign * alpha
+        intercept[p] = (sign * alpha).sum()
         proved[p, 0] = primal
         proved[p, 1] = dual
         proved[p, 2] = np.sqrt((alpha * alpha).sum())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from numbers import Real
 from pathlib import Path
+from time import monotonic
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 # The part of the free memory that "auto" stands for.
@@ -24,6 +26,8 @@ _BLOCK_SHARE = 1 / 16
 _MOST_BLOCK_BYTES = 8_000_000
 # Rows of a block at the least, however small the budget is.
 _LEAST_ROWS = 16
+# Seconds in which what is free is looked at once.
+_LATELY = 0.5
 # Share of the budget for all blocks that threads work on at a time.
 _BLOCKS_SHARE = 0.25
 
@@ -50,7 +54,7 @@ def parse_memory(memory: int | float | str) -> int:
     67108864
     """
     if isinstance(memory, str) and memory == "auto":
-        free = free_memory()
+        free = _free_lately(int(monotonic() / _LATELY))
         return _UNKNOWN_AUTO if free is None else max(_LEAST_AUTO, int(_SHARE_OF_FREE * free))
     if isinstance(memory, str):
         found = re.fullmatch(
@@ -84,6 +88,12 @@ def check_memory(memory: int | float | str) -> None:
     """Raise unless `memory` is an amount of memory; how much is free is not looked at."""
     if not (isinstance(memory, str) and memory == "auto"):
         parse_memory(memory)
+
+
+@lru_cache(maxsize=1)
+def _free_lately(moment: int) -> int | None:
+    """Return what is free; to ask takes a millisecond, as long as a small fit."""
+    return free_memory()
 
 
 def free_memory(system: Path = Path("/")) -> int | None:

@@ -77,7 +77,8 @@ class Rows(ABC):
     def _row_bytes(self) -> int: ...
 
     @abstractmethod
-    def _dense(self, block: Any) -> NDArray[Any]: ...
+    def dense(self, block: Any) -> NDArray[Any]:
+        """Return a block as an array of its own."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,7 +102,7 @@ class Rows(ABC):
 
     def take(self, index: IndexArray) -> NDArray[Any]:
         """Return a few rows, dense and in memory."""
-        return self._dense(self.block(index))
+        return self.dense(self.block(index))
 
     def sample(self, size: int, rng: np.random.Generator) -> IndexArray:
         """Return `size` different row numbers in ascending order."""
@@ -186,7 +187,7 @@ class ArrayRows(Rows):
     def _row_bytes(self) -> int:
         return int(self.dtype.itemsize * self.X.shape[1])
 
-    def _dense(self, block: Any) -> NDArray[Any]:
+    def dense(self, block: Any) -> NDArray[Any]:  # noqa: D102
         return np.array(block)
 
 
@@ -218,7 +219,7 @@ class CSRRows(Rows):
     def _row_bytes(self) -> int:
         return int(16 * self.X.nnz // max(1, self.X.shape[0]))
 
-    def _dense(self, block: Any) -> NDArray[Any]:
+    def dense(self, block: Any) -> NDArray[Any]:  # noqa: D102
         dense: NDArray[Any] = block.toarray()
         return dense
 

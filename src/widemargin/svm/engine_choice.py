@@ -15,6 +15,7 @@ machine of all rows at any time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -22,7 +23,7 @@ import numpy as np
 
 from widemargin.arrays import Matrix
 from widemargin.cells import CellMachines, CellOptions, Partition, fit_cells
-from widemargin.cells.uncut import exact_is_cheap
+from widemargin.cells.uncut import exact_is_cheap, work_allowed
 from widemargin.expansion import Expansion
 from widemargin.loop import Deadline
 from widemargin.problem import Problem, class_scores, winners
@@ -119,29 +120,50 @@ class Decision:
         Rows of a cell.
     reason : str
         The accuracies that decided.
+    work : float
+        Multiplications that a factor of the support of the exact machine may take: where it would
+        be more, the choice is another.
     """
 
     engine: str
     size: int
     reason: str = ""
+    work: float = math.inf
 
 
 def choose_engine(problem: Problem, options: ChoiceOptions) -> Decision:
     """Return the engine for a problem, and the size of its cells."""
     engine, size = options.engine, options.trial.cells[0]
     if engine == "auto":
-        exact = not options.in_a_span and exact_is_cheap(problem, options)
-        if exact:
+        in_span = None if options.in_span is None else options.in_span.n_problems
+        sizes = options.exact_sizes
+        if options.in_a_span:
+            return without_exact(problem, options)
+        if _one_of_many(problem, options):
+            return Decision("exact", size, work=work_allowed(problem, sizes, in_span))
+        if exact_is_cheap(problem, options, n_in_span=in_span):
             return Decision("exact", size)
-        if options.loss == "hinge":
-            # A span knows the squared hinge only.
-            return size_of_cells(problem, options) if options.cuttable else Decision("exact", size)
-        if options.cuttable:
-            return cells_or_span(problem, options)
-        return Decision("span", size)
+        return without_exact(problem, options)
     if engine == "cells" and not options.size_given:
         return size_of_cells(problem, options)
     return Decision(engine, size)
+
+
+def _one_of_many(problem: Problem, options: ChoiceOptions) -> bool:
+    """Return whether the exact machine is tried, and tells itself if it takes too long."""
+    limit, sizes = options.max_vectors, options.exact_sizes
+    limited = limit is not None and limit < problem.n
+    one = problem.n_problems == 1 and options.loss == "squared_hinge" and not limited
+    return one and sizes.always < problem.n <= sizes.most
+
+
+def without_exact(problem: Problem, options: ChoiceOptions) -> Decision:
+    """Return the engine for a problem that is too large for the exact machine."""
+    size = options.trial.cells[0]
+    if options.loss == "hinge":
+        # A span knows the squared hinge only.
+        return size_of_cells(problem, options) if options.cuttable else Decision("exact", size)
+    return cells_or_span(problem, options) if options.cuttable else Decision("span", size)
 
 
 @dataclass(frozen=True)

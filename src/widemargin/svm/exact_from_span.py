@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from widemargin.balls import fit_exact, fit_one_by_one, matrix_fits
+from widemargin.balls import fit_exact, fit_on_set, fit_one_by_one, matrix_fits
 from widemargin.expansion import Fitted
+from widemargin.loop import Ended
 from widemargin.problem import Problem
 from widemargin.span import SpanOptions, fit_span_with_scores
 
@@ -20,9 +21,7 @@ from widemargin.span import SpanOptions, fit_span_with_scores
 _SPAN_TOL = 1e-2
 # Part of the time, where it is limited, for the span.
 _TIME_IN_SPAN = 0.25
-# The costs in a certificate, which are those of both.
-_COSTS = ("n_iter", "n_passes", "n_kernel", "seconds")
-# What both take of, in a certificate.
+# The costs in a certificate, which are those of all parts.
 _COSTS = ("n_iter", "n_passes", "n_kernel", "seconds")
 
 
@@ -48,6 +47,12 @@ def fit_exact_from_span(problem: Problem, options: SpanOptions) -> Fitted:
         return fit_exact(problem, options)
     if problem.partial:
         return fit_one_by_one(problem, options, fit_exact_from_span)
+    before: list[Fitted] = []
+    if problem.n_problems == 1:
+        on_set, _ = fit_on_set(problem, options)
+        if on_set.stop.kind is not Ended.CAPACITY:
+            return on_set
+        before.append(on_set)
     inside = replace(options, tol=_SPAN_TOL, deadline=options.deadline.part(_TIME_IN_SPAN))
     in_span, scores = fit_span_with_scores(problem, inside)
     if options.deadline.passed:
@@ -56,6 +61,7 @@ def fit_exact_from_span(problem: Problem, options: SpanOptions) -> Fitted:
     exact = fit_exact(problem, replace(options, max_vectors=None), slack)
     known, proved = in_span.certificate, exact.certificate
     better = exact if exact.stop.converged or proved.primal <= known.primal else in_span
-    costs = {name: getattr(known, name) + getattr(proved, name) for name in _COSTS}
+    parts = [known, proved, *(each.certificate for each in before)]
+    costs = {name: sum(getattr(each, name) for each in parts) for name in _COSTS}
     certificate = replace(better.certificate, stopped=exact.stop.reason, **costs)
     return replace(better, certificate=certificate, stop=exact.stop)

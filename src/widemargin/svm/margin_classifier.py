@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.balls import fit_if_few
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.estimator import dense
@@ -19,11 +21,11 @@ from widemargin.cells import (
     fit_cells,
 )
 from widemargin.expansion import Earlier, Fitted
-from widemargin.loop import Resources
+from widemargin.loop import Ended, Resources
 from widemargin.problem import Problem, one_vs_one
 from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
-from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine
+from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, without_exact
 from widemargin.svm.exact_from_span import fit_exact_from_span
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
@@ -251,10 +253,15 @@ class MarginClassifier(KernelClassifier):
         decision = Decision(self.engine, options.cells)
         if self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
             decision = choose_engine(elsewhere, options)
+        fitted: Fitted | None = None
+        if math.isfinite(decision.work):
+            fitted = fit_if_few(elsewhere, options, decision.work)
+            if fitted.stop.kind is Ended.CAPACITY:
+                decision, fitted = without_exact(elsewhere, options), None
         stated = in_span if decision.engine == "span" else elsewhere
         if earlier is not None and earlier.coef.shape[1] == stated.n_problems:
             options = replace(options, earlier=earlier)
-        fitted = self._fitted(decision, stated, options)
+        fitted = self._fitted(decision, stated, options) if fitted is None else fitted
         self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
         self.engine_ = decision.engine
         self.multi_class_ = "ovo" if stated.partial else "ovr"
