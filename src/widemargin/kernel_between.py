@@ -28,8 +28,8 @@ _COPY_SHARE = 0.15
 _FOR_THE_CENTRE = 1024
 # Multiplications of a piece of a block, the work of one thread; columns of it at the least; and
 # pieces at the most. They do not depend on the number of threads, for the bits do on the pieces.
-_PIECE = 4e7
-_LEAST_COLUMNS = 256
+_PIECE = 1e8
+_LEAST_COLUMNS = 1024
 _MOST_PIECES = 64
 
 
@@ -70,9 +70,13 @@ class KernelBetween:
                 pass
             return cls(kernel, rows, dtype, centred if centred.accurate else None)
 
-    def subset(self, index: IndexArray) -> KernelBetween:
-        """Return what there is of some of the rows."""
-        centred = None if self.centred is None else self.centred.subset(index)
+    def subset(self, index: IndexArray, lasting: bool = True) -> KernelBetween:
+        """Return what there is of some of the rows.
+
+        Where it is needed no longer than until this thread asks for the next, as one that is not
+        `lasting`, memory is used again.
+        """
+        centred = None if self.centred is None else self.centred.subset(index, lasting)
         return KernelBetween(self.kernel, self.rows.subset(index), self.dtype, centred)
 
     def values(

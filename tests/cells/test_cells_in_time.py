@@ -106,7 +106,7 @@ def test_there_are_no_more_cells_than_rows_can_be_assigned_to_in_time(clock):
     nearest = partition._nearest_centers
 
     def slow(points, centers, count):
-        clock.now += 4e-5 * len(points) * len(centers)
+        clock.now += 4e-5 * len(points) * len(centers.apart)
         return nearest(points, centers, count)
 
     clock.patch.setattr(partition, "_nearest_centers", slow)

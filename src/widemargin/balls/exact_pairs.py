@@ -324,7 +324,7 @@ class ExactPairs:
             between = self.between if same else self._between(precision.dtype)
             if len(index) >= _WORTH_A_SET:
                 places = np.r_[self._places(pair)]
-                growing = GrowingSet(between, places, sign, ridge, precision, tol)
+                growing = GrowingSet(between, places, sign, ridge, precision, tol, beside=True)
                 found = growing.solved(alpha, deadline)
                 n_kernel += growing.n_kernel
             if found.gap > tol and not deadline.passed:

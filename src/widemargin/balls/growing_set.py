@@ -24,7 +24,7 @@ from widemargin.balls.ball import Precision
 from widemargin.kernel_between import KernelBetween
 from widemargin.loop import Deadline, relative_gap
 from widemargin.qp.margin_dual import loops, solve_margin_dual
-from widemargin.threads import Compiled, ordered_map
+from widemargin.threads import Compiled, ordered_map, scratch
 
 copies = Compiled("widemargin.kernels.mirror_loops")
 
@@ -100,6 +100,8 @@ class GrowingSet:
         Support vectors that there is room for.
     work : float, default=inf
         Multiplications that a factor of the support may take.
+    beside : bool, default=False
+        Whether other sets grow in other threads: memory is then kept for the next set of this one.
 
     Attributes
     ----------
@@ -122,6 +124,7 @@ class GrowingSet:
         threads: int = 1,
         most: int | None = None,
         work: float = math.inf,
+        beside: bool = False,
     ) -> None:
         n = len(index)
         self.n = n
@@ -132,6 +135,7 @@ class GrowingSet:
         self.most = int(_MOST_SHARE * n) if most is None else min(most, int(_MOST_SHARE * n))
         self.margin = np.zeros(n)
         self.work = work
+        self.beside = beside
         self.expected = float(n)
         # Parts of the rows are the first ones in this order: every 16th, every fourth, all.
         self.parts = [n]
@@ -154,9 +158,11 @@ class GrowingSet:
         begin = GapOf(np.zeros(self.n) if start is None else start, float("inf"), 0.0, 1.0)
         if self.n < FEW or np.count_nonzero(begin.alpha) > self.most:
             return begin
-        self._between = self._between.subset(self._index[self._order])
-        # The system hands out pages when they are first used.
-        self._values = np.empty((self.most, self.n), dtype=self.precision.dtype)
+        self._between = self._between.subset(self._index[self._order], lasting=not self.beside)
+        # The system hands out pages when they are first used, and takes its time if many threads
+        # ask for them.
+        shape, dtype = (self.most, self.n), self.precision.dtype
+        self._values = scratch(shape, dtype, "of a set") if self.beside else np.empty(shape, dtype)
         # Where the values of a row are, if they are there, and with how many of the first rows.
         self._place, self._n_known, self._width = np.full(self.n, -1), 0, 0
         self._gap = max(_PART_GAP, _SHARE_OF_GAP * self.tol)

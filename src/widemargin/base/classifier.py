@@ -182,12 +182,13 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         if fitted.index is not None:
             # In the order of the user's rows; the vectors of cells, cell after cell, and those of
             # pairs of classes, class after class.
-            number, code = problem.number[fitted.index], problem.code[fitted.index]
-            order = np.argsort(number) if fitted.intercept.ndim == 1 else np.arange(len(number))
+            self.support_ = number = problem.number[fitted.index]
+            code = problem.code[fitted.index]
+            if fitted.intercept.ndim == 1:
+                order = np.lexsort((number, code)) if fitted.of_pairs else np.argsort(number)
+                self.support_, vectors, coef = number[order], vectors[order], coef[order]
             if fitted.of_pairs:
-                order = np.lexsort((number, code))
                 self.n_support_ = np.bincount(code, minlength=len(problem.table))
-            self.support_, vectors, coef = number[order], vectors[order], coef[order]
         self.support_vectors_ = as_stored(vectors, problem.rows)
         self.dual_coef_ = np.ascontiguousarray(coef.T)
         self.intercept_ = fitted.intercept

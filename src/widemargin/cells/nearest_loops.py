@@ -12,18 +12,34 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def nearest(points: Any, centers: Any, square: Any, right: Any, cell: Any, distance: Any) -> None:
-    """Write the nearest centres of points, the nearest first, and the distances from them.
+def nearest(
+    rows: Any,
+    origin: Any,
+    unit: float,
+    far: float,
+    centers: Any,
+    square: Any,
+    right: Any,
+    cell: Any,
+    distance: Any,
+) -> None:
+    """Write the nearest centres of rows, the nearest first, and the distances from them.
 
     x·c − ½‖c‖² is the larger the nearer c is: one product in float32 finds the candidates. Where
     rounding could have hidden a nearer one, all are computed again in float64.
 
     Parameters
     ----------
-    points : ndarray of shape (m, d)
+    rows : ndarray of shape (m, d)
         Rows.
+    origin : ndarray of shape (d,)
+        The point about which they are looked at,
+    unit : float
+        and the unit.
+    far : float
+        What is farther out, in this unit, counts as being there.
     centers : ndarray of shape (n_cells, d)
-        Centres.
+        Centres about that point, in that unit.
     square : ndarray of shape (n_cells,)
         Their squared norms.
     right : ndarray of float32 of shape (n_cells, d + 1)
@@ -33,11 +49,14 @@ def nearest(points: Any, centers: Any, square: Any, right: Any, cell: Any, dista
     distance : ndarray of shape (m, count)
         Where the distances are written.
     """
-    m, d = points.shape
+    m, d = rows.shape
+    points = np.empty((m, d))
     n_cells, count = len(centers), cell.shape[1]
     left = np.ones((m, d + 1), dtype=np.float32)
     for i in range(m):
         for j in range(d):
+            value = (rows[i, j] - origin[j]) / unit
+            points[i, j] = min(max(value, -far), far)
             left[i, j] = points[i, j]
     scores = np.dot(left, right.T)
     farthest = np.sqrt(square.max())
@@ -79,6 +98,8 @@ def nearest(points: Any, centers: Any, square: Any, right: Any, cell: Any, dista
                 place -= 1
             distance[i, place] = root
             cell[i, place] = best[k]
+        for k in range(count):
+            distance[i, k] *= unit
 
 
 @njit(nogil=True, cache=True)

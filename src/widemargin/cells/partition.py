@@ -44,7 +44,7 @@ _TOO_LARGE = 2.0
 # And tiny at this many.
 _TINY = 0.125
 # Rows of the sample that are looked at together: fixed, so that threads do not change the sums.
-_CHUNK = 2048
+_CHUNK = 512
 # Rows farther out than this many times the farthest centre count as being there: float32 ends.
 _FAR = 1e30
 # Part of the time that is left, where it is limited, for the iterations.
@@ -95,17 +95,13 @@ class Partition:
         count = min(count, self.n_cells)
         # Scores and whether they are close, the row about the mean and about each of its centres.
         width = 2 * self.n_cells + (2 + count) * rows.shape[1]
-        parts = list(rows.scan(_Nearest(*self._frame, count), width=width))
+        parts = list(rows.scan(_Nearest(self._ready, count), width=width))
         cell = np.concatenate([cell for cell, _ in parts])
         return Near(cell, np.concatenate([distance for _, distance in parts]))
 
     @cached_property
-    def _frame(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
-        """The mean of the centres, a unit, and the centres about the mean in this unit."""
-        origin = self.centers.mean(axis=0)
-        apart = self.centers - origin
-        unit = float(np.abs(apart).max()) or 1.0
-        return origin, unit, apart / unit
+    def _ready(self) -> _Centers:
+        return _Centers.of(self.centers)
 
 
 def given_partition(cells: Any, n_features: int) -> tuple[Partition, IndexArray]:
@@ -240,9 +236,10 @@ def _cells_in_time(points: Matrix, n_cells: int, n: int, threads: int, deadline:
     """Return to how many centres, of those wanted, all rows can be compared before a deadline."""
     some = points[:_CHUNK]
     # The first call compiles, or loads what was compiled.
-    _nearest_centers(some[:1], points[:n_cells], 1)
+    centers = _Centers.of(points[:n_cells])
+    _nearest_centers(some[:1], centers, 1)
     begun = perf_counter()
-    _nearest_centers(some, points[:n_cells], 1)
+    _nearest_centers(some, centers, 1)
     seconds = _PASS * (perf_counter() - begun) * n / (len(some) * threads)
     allowed = _TIME_TO_ASSIGN * (deadline.left() or 0.0)
     if seconds <= allowed:
@@ -271,9 +268,10 @@ def _settled(
 
 def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells, Cells]:
     """Take a step of Lloyd's; return centres, and cells and their sizes before it."""
+    ready = _Centers.of(centers)
 
     def nearest_of(first: int) -> Cells:
-        return _nearest_centers(points[first : first + _CHUNK], centers, 1)[0][:, 0]
+        return _nearest_centers(points[first : first + _CHUNK], ready, 1)[0][:, 0]
 
     nearest = np.concatenate(list(ordered_map(nearest_of, range(0, len(points), _CHUNK), threads)))
     count = np.bincount(nearest, minlength=len(centers))
@@ -305,13 +303,57 @@ def _balanced(
     return np.unique(np.concatenate([centers[~(tiny | large)], *more]), axis=0)
 
 
-def _nearest_centers(points: Matrix, centers: Matrix, count: int) -> tuple[Cells, Matrix]:
-    """Return the `count` nearest centres of each point, the nearest first, and their distances."""
-    square = np.einsum("ij,ij->i", centers, centers)
-    right = np.column_stack([centers, -0.5 * square]).astype(np.float32)
-    cell = np.empty((len(points), count), dtype=np.intp)
-    distance = np.empty((len(points), count))
-    loops.nearest(np.ascontiguousarray(points), centers, square, right, cell, distance)
+@dataclass(frozen=True)
+class _Centers:
+    """Centres made ready to be compared with many rows.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (n_features,)
+        Their mean,
+    unit : float
+        a unit,
+    apart : ndarray of shape (n_cells, n_features)
+        and the centres about the mean in this unit.
+    square : ndarray of shape (n_cells,)
+        Squared norms of these.
+    right : ndarray of float32 of shape (n_cells, n_features + 1)
+        These, and −½ times their squared norms.
+    """
+
+    origin: NDArray[np.float64]
+    unit: float
+    apart: NDArray[np.float64]
+    square: NDArray[np.float64]
+    right: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, centers: Matrix) -> _Centers:
+        """Make centres ready."""
+        origin = centers.mean(axis=0)
+        apart = centers - origin
+        unit = float(np.abs(apart).max()) or 1.0
+        apart = np.ascontiguousarray(apart / unit)
+        square = np.einsum("ij,ij->i", apart, apart)
+        right = np.column_stack([apart, -0.5 * square]).astype(np.float32)
+        return cls(origin, unit, apart, square, right)
+
+
+def _nearest_centers(rows: Matrix, centers: _Centers, count: int) -> tuple[Cells, Matrix]:
+    """Return the `count` nearest centres of each row, the nearest first, and their distances."""
+    cell = np.empty((len(rows), count), dtype=np.intp)
+    distance = np.empty((len(rows), count))
+    loops.nearest(
+        np.ascontiguousarray(rows),
+        centers.origin,
+        centers.unit,
+        _FAR,
+        centers.apart,
+        centers.square,
+        centers.right,
+        cell,
+        distance,
+    )
     return cell, distance
 
 
@@ -319,15 +361,9 @@ def _nearest_centers(points: Matrix, centers: Matrix, count: int) -> tuple[Cells
 class _Nearest:
     """Visitor: the nearest centres of a block of rows, and the distances from them."""
 
-    origin: NDArray[np.float64]
-    unit: float
-    centers: NDArray[np.float64]
+    centers: _Centers
     count: int
 
     def __call__(self, block: Any, where: slice) -> tuple[Cells, NDArray[np.float64]]:
         dense = block.toarray() if sparse.issparse(block) else block
-        with np.errstate(over="ignore"):
-            centred = np.clip((dense - self.origin) / self.unit, -_FAR, _FAR)
-        cell, distance = _nearest_centers(centred, self.centers, self.count)
-        with np.errstate(over="ignore"):
-            return cell, self.unit * distance
+        return _nearest_centers(dense, self.centers, self.count)

@@ -25,7 +25,7 @@ from widemargin.kernels.distances import (
 )
 from widemargin.kernels.kernel import Kernel
 from widemargin.kernels.l1 import NOTICEABLE as NOTICEABLE_L1
-from widemargin.threads import Compiled
+from widemargin.threads import Compiled, scratch
 
 loops = Compiled("widemargin.kernels.radial_loops")
 l1_loops = Compiled("widemargin.kernels.l1_loops")
@@ -104,9 +104,12 @@ class CentredRows:
             return bool(_EPS * largest <= NOTICEABLE[_FLOAT32])
         return bool(4.0 * largest < float(np.finfo(np.float32).max))
 
-    def subset(self, index: NDArray[np.intp]) -> CentredRows:
-        """Return some of the rows, copied."""
-        return CentredRows(self.kernel, self.points[index], self.norms[index])
+    def subset(self, index: NDArray[np.intp], lasting: bool = True) -> CentredRows:
+        """Return some of the rows, copied; into memory of this thread if not `lasting`."""
+        shape = (len(index), self.points.shape[1])
+        points = np.empty(shape, np.float32) if lasting else scratch(shape, np.float32, "centred")
+        np.take(self.points, index, axis=0, out=points, mode="clip")
+        return CentredRows(self.kernel, points, self.norms[index])
 
     def values(
         self, left: NDArray[np.intp] | slice, right: NDArray[np.intp] | slice, out: NDArray[Any]
