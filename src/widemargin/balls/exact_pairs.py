@@ -39,7 +39,12 @@ _RUN = 250_000
 _AT_A_TIME = 128
 # Share of the memory budget for the kernel values of all rows,
 _WHOLE_SHARE = 0.6
-# which are made if no pair has more rows than this: of a larger one only some are needed.
+# which are made if there are no more rows than this,
+_FEW = 2000
+# or if no pair has more than this: beyond, the values of a pair stay in the cache, those of all
+# rows do not.
+_SMALL = 400
+# Rows of a pair up to which its machine is one compiled call, in which no clock is looked at.
 _LARGE = 4000
 # Rows from which a pair is sought on a set of them first: many short calls hold other threads up.
 _WORTH_A_SET = 3000
@@ -184,7 +189,8 @@ class ExactPairs:
         n, dtype = self.problem.n, np.dtype(self.precisions[0].dtype)
         self.between = self._between(dtype)
         room = _WHOLE_SHARE * self.options.memory
-        if self.n_rows.max() <= _LARGE and dtype.itemsize * n * n <= room:
+        small = n <= _FEW or self.n_rows.max() <= _SMALL
+        if small and dtype.itemsize * n * n <= room:
             self.whole = self.between.matrix()
         return PairMachines.unsolved([])
 
@@ -329,11 +335,8 @@ class ExactPairs:
                 n_kernel += growing.n_kernel
             if found.gap > tol and not deadline.passed:
                 K, made = self._matrix(pair, between)
-                point, finished = MarginDual.at(K, sign, ridge, found.alpha), False
-                while not (finished or deadline.passed):
-                    point, finished = next_round(point, _SHARE_OF_GAP * tol, _KKT)
                 n_kernel += made
-                found = GapOf.of(point.alpha, *point.objectives(), precision.rounding)
+                found = self._on_matrix(pair, K, found.alpha, precision)
             alpha = found.alpha
             if found.gap <= tol or deadline.passed:
                 break
@@ -344,6 +347,22 @@ class ExactPairs:
         coef, n_terms = (sign * found.alpha)[used], np.array([len(used)])
         proved = np.array([[found.primal, found.dual, found.gap]])
         return PairMachines(index[used], coef, n_terms, proved, n_kernel)
+
+    def _on_matrix(self, pair: int, K: NDArray[Any], alpha: Vector, precision: Precision) -> GapOf:
+        """Return the machine of a pair on its kernel values."""
+        index, n = self._members(pair), len(alpha)
+        problem, gap = self.problem, _SHARE_OF_GAP * self.options.tol
+        if n <= _LARGE:
+            found, coef, place = alpha.copy(), np.empty(n), np.empty(n, dtype=np.intp)
+            begins = np.array([0, len(self.rows_of[self.classes[pair, 0]]), n])
+            weight, C, both = problem.weight[index], problem.C[[pair]], np.array([[0, 1]])
+            proved = solve_pairs(K, begins, both, weight, C, gap, found, coef, place)
+            return GapOf.of(found, proved[0, 0], proved[0, 1], precision.rounding)
+        point = MarginDual.at(K, self._sign(pair), problem.ridge(pair, index), alpha)
+        finished = False
+        while not (finished or self.options.deadline.passed):
+            point, finished = next_round(point, gap, _KKT)
+        return GapOf.of(point.alpha, *point.objectives(), precision.rounding)
 
     def _earlier(self, pair: int) -> Vector:
         """Return the dual variables of an earlier solution, or zeros."""

@@ -35,12 +35,16 @@ _LARGER = 4
 # Rows of the first part at the least, of many rows.
 _FIRST_LEAST = 200
 # Share of the rows that may support the machine: there is room for their values with all rows.
-_MOST_SHARE = 0.4
+_MOST_SHARE = 0.5
 # What a kernel value costs beside its features, in multiplications.
-_VALUE_COST = 16
+_VALUE_COST = 64
 # The gap on parts of the rows, and how much finer than that of all rows the gap on a set is.
 _PART_GAP = 1e-2
 _FINER = 0.1
+# Share of the support vectors of rough machines that are left in the end.
+_FEWER = 0.8
+# How much less work there is for a factor, for each part of the diagonal that the ridge is.
+_EASIER = 10.0
 # Rows that join in a round at the least; at the most as many as there are.
 _LEAST_JOINING = 96
 # Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
@@ -210,13 +214,17 @@ class GrowingSet:
         """Return whether all rows are better solved at once, as support vectors grow with them.
 
         Those of a part and of one so many times larger, of a size, tell with which power they do. A
-        set saves kernel values, and costs another factor of the support.
+        set saves kernel values, and costs another factor of the support, unless its ridge is so
+        large that coordinate ascent does without.
         """
         n, n_features = self.n, self._between.rows.shape[1]
         power = float(np.log(max(1, now) / max(1, before)) / np.log(larger))
-        self.expected = expected = now * (n / size) ** min(max(power, 0.0), 1.0)
+        self.expected = expected = _FEWER * now * (n / size) ** min(max(power, 0.0), 1.0)
         saved = (float(n) ** 2 - expected * (n + expected)) * (n_features + _VALUE_COST)
-        return bool(expected > self.most or expected**3 / 3.0 > min(saved, self.work))
+        factor = expected**3 / 3.0
+        ridge = float(self._ridge.min()) / float(self._K.diagonal().mean() or 1.0)
+        another = factor / (1.0 + _EASIER * ridge)
+        return bool(expected > self.most or factor > self.work or another > saved)
 
     def _on_part(self, alpha: Vector, size: int, deadline: Deadline) -> GapOf | None:
         """Solve a part of the rows, α in place; return what is proved of it in the end.
