@@ -297,15 +297,9 @@ def class_scores(values: NDArray[Any], n_classes: int) -> Matrix:
     A class has a vote from each pair that it wins, and less than half a vote for how clearly it
     wins and loses: that decides between equals.
     """
-    first, second = np.triu_indices(n_classes, 1)
-    votes = np.zeros((len(values), n_classes))
-    clearly = np.zeros_like(votes)
-    for pair, (a, b) in enumerate(zip(first, second, strict=True)):
-        value = values[:, pair]
-        votes[:, a] += value > 0
-        votes[:, b] += value < 0
-        clearly[:, a] += value
-        clearly[:, b] -= value
+    table = one_vs_one(n_classes)
+    votes = (values > 0) @ np.maximum(table, 0.0).T + (values < 0) @ np.maximum(-table, 0.0).T
+    clearly = values @ table.T
     scores: Matrix = votes + clearly / (3.0 * (np.abs(clearly) + 1.0))
     return scores
 

@@ -230,15 +230,15 @@ def test_it_is_taken_where_exact_machines_are_cheap_and_the_matrix_fits(searched
 
 def test_time_that_ends_leaves_what_is_scored(monkeypatch):
     X, y = _four(200)
-    values, calls = exact_search._Matrix.values, []
+    path, calls = exact_search._Matrix.path, []
 
     def slow(self, task, Cs, gap):
         calls.append(task)
         if len(calls) == 14:
             raise KeyboardInterrupt
-        return values(self, task, Cs, gap)
+        return path(self, task, Cs, gap)
 
-    monkeypatch.setattr(exact_search._Matrix, "values", slow)
+    monkeypatch.setattr(exact_search._Matrix, "path", slow)
     with pytest.warns(ConvergenceWarning, match="cut short") as warned:
         search = _search().fit(X, y)
     assert "interrupt" in str(warned[0].message)

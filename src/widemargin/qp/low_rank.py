@@ -55,20 +55,13 @@ def dual_of(F: Matrix, sign: Vector, ridge: Vector, gap: float) -> Vector:
     return alpha
 
 
-def path_values(
-    F: Matrix,
-    train: IndexArray,
-    held: IndexArray,
-    sign: Vector,
-    weight: Vector,
-    Cs: Vector,
-    gap: float,
+def path_coefficients(
+    F: Matrix, train: IndexArray, sign: Vector, weight: Vector, Cs: Vector, gap: float
 ) -> Matrix:
-    """Return the values of one problem for every C at rows that it has not learnt from.
+    """Return the coefficients of the features in one problem for every C, the last one the bias.
 
-    The arguments are those of ``margin_dual.path_values``, with features in the place of K.
+    The arguments are those of ``margin_dual.path_coefficients``, with features in the place of K.
     """
     w = np.zeros((F.shape[1], len(Cs)))
     loops.linear_path(lapack_addresses(), F, train, sign[train], weight[train], Cs, gap, w)
-    values: Matrix = F[held] @ w
-    return values
+    return w

@@ -291,6 +291,35 @@ def solve_all(
     _check_positive(bool((proved[:, 3] == small.NOT_POSITIVE).any()))
 
 
+def path_coefficients(
+    K: NDArray[Any], train: IndexArray, sign: Vector, weight: Vector, Cs: Vector, gap: float
+) -> Matrix:
+    """Return the coefficients y α of one problem for every C.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix of all rows.
+    train : ndarray of int of shape (m,)
+        Rows to learn from, of both signs.
+    sign, weight : ndarray of shape (n,)
+        Labels ±1 and weights of all rows.
+    Cs : ndarray of shape (n_Cs,)
+        Values of C, ascending.
+    gap : float
+        Relative gap.
+
+    Returns
+    -------
+    ndarray of shape (m, n_Cs)
+        Coefficients; their sums are the biases.
+    """
+    beta = np.zeros((len(train), len(Cs)))
+    addresses = lapack_addresses()
+    sets.solve_path(addresses, K, train, sign[train], weight[train], Cs, gap, beta)
+    return beta
+
+
 def path_values(
     K: NDArray[Any],
     train: IndexArray,
@@ -304,25 +333,17 @@ def path_values(
 
     Parameters
     ----------
-    K : ndarray of shape (n, n)
-        Kernel matrix of all rows.
-    train, held : ndarray of int
-        Rows to learn from, of both signs, and rows whose values are wanted.
-    sign, weight : ndarray of shape (n,)
-        Labels ±1 and weights of all rows.
-    Cs : ndarray of shape (n_Cs,)
-        Values of C, ascending.
-    gap : float
-        Relative gap.
+    K, train, sign, weight, Cs, gap
+        As in `path_coefficients`.
+    held : ndarray of int
+        Rows whose values are wanted.
 
     Returns
     -------
     ndarray of shape (n_held, n_Cs)
         Decision values.
     """
-    beta = np.zeros((len(train), len(Cs)))
-    addresses = lapack_addresses()
-    sets.solve_path(addresses, K, train, sign[train], weight[train], Cs, gap, beta)
+    beta = path_coefficients(K, train, sign, weight, Cs, gap)
     used = np.flatnonzero(beta.any(axis=1))
     values = sets.corner(K, held, train[used]) @ beta[used].astype(K.dtype)
     return np.asarray(values + beta.sum(axis=0), dtype=np.float64)

@@ -325,9 +325,17 @@ def solve_path(
     """
     alpha = np.zeros(len(train))
     residual = np.ones(len(train))
+    ridge = 1.0 / (2.0 * Cs[-1] * weight)
     # The kernel values of all rows, from the C on for which most of them matter.
     part = np.empty((0, 0), dtype=K.dtype)
     for c in range(len(Cs) - 1, -1, -1):
+        if c < len(Cs) - 1:
+            # The multiple of the solution that is best with the new ridge: (Qα)ᵀα with the old one
+            # is (1 − residual)ᵀα.
+            more = 1.0 / (2.0 * Cs[c] * weight) - ridge
+            curve = ((1.0 - residual + more * alpha) * alpha).sum()
+            if curve > 0.0:
+                alpha *= alpha.sum() / curve
         ridge = 1.0 / (2.0 * Cs[c] * weight)
         ended = UNFINISHED
         if len(part) == 0:
