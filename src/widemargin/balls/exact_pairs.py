@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any
 
 import numpy as np
@@ -181,6 +181,7 @@ class ExactPairs:
         # The two classes of each pair, the one with the label +1 first, and its rows.
         self.classes = np.stack([problem.table.argmax(axis=0), problem.table.argmin(axis=0)], 1)
         self.n_rows = size[self.classes].sum(axis=1)
+        self.matrices = Semaphore()
         # All kernel values, class after class.
         self.whole: NDArray[Any] | None = None
 
@@ -201,11 +202,12 @@ class ExactPairs:
     def step(self, state: PairMachines) -> PairMachines:
         """Solve some more pairs; an interrupt leaves those that are done."""
         runs = self._runs(len(state))
-        threads = self._beside(int(self.n_rows[runs[0].start : runs[-1].stop].max()))
+        largest = int(self.n_rows[runs[0].start : runs[-1].stop].max())
+        self.matrices = Semaphore(self._beside(largest))
         solved = self._each_solved if self.whole is None else self._solved_on_whole
         done, deadline = [state], self.options.deadline
         with deadline.ends_on_interrupt():
-            done.extend(ordered_map(solved, runs, threads, deadline.interrupt))
+            done.extend(ordered_map(solved, runs, self.options.threads, deadline.interrupt))
         return PairMachines.joined(done)
 
     def _runs(self, begin: int) -> list[range]:
@@ -273,6 +275,12 @@ class ExactPairs:
         room = int(_PAIRS_SHARE * self.options.memory / each)
         return max(1, min(self.options.threads, room))
 
+    def _most_in_set(self, n_rows: int, itemsize: int) -> int:
+        """Return how many rows of a pair may have values with all of them, in every thread."""
+        room = _PAIRS_SHARE * self.options.memory / self.options.threads
+        copied = 4 * n_rows * self.problem.rows.shape[1]
+        return max(0, int((room - copied) / (itemsize * n_rows)))
+
     def _each_solved(self, run: range) -> PairMachines:
         """Return the machines of a run of pairs, each on values of its own."""
         each = (self._solved(pair, self._earlier(pair), self.precisions) for pair in run)
@@ -330,13 +338,24 @@ class ExactPairs:
             between = self.between if same else self._between(precision.dtype)
             if len(index) >= _WORTH_A_SET:
                 places = np.r_[self._places(pair)]
-                growing = GrowingSet(between, places, sign, ridge, precision, tol, beside=True)
+                growing = GrowingSet(
+                    between,
+                    places,
+                    sign,
+                    ridge,
+                    precision,
+                    tol,
+                    most=self._most_in_set(len(places), np.dtype(precision.dtype).itemsize),
+                    beside=True,
+                )
                 found = growing.solved(alpha, deadline)
                 n_kernel += growing.n_kernel
             if found.gap > tol and not deadline.passed:
-                K, made = self._matrix(pair, between)
-                n_kernel += made
-                found = self._on_matrix(pair, K, found.alpha, precision)
+                # No more matrices at a time than there is room for.
+                with self.matrices:
+                    K, made = self._matrix(pair, between)
+                    n_kernel += made
+                    found = self._on_matrix(pair, K, found.alpha, precision)
             alpha = found.alpha
             if found.gap <= tol or deadline.passed:
                 break
@@ -374,12 +393,18 @@ class ExactPairs:
         return np.maximum(0.0, self._sign(pair) * known[self._members(pair)])
 
     def _matrix(self, pair: int, between: KernelBetween) -> tuple[NDArray[Any], int]:
-        """Return the kernel matrix of a pair in this thread's memory, and how much was made."""
+        """Return the kernel matrix of a pair, and how much was made."""
         first, second = self._places(pair)
         n_first = first.stop - first.start
         n = n_first + second.stop - second.start
         made = n_first * (n - n_first)
-        K = scratch((n, n), between.dtype, "of a pair")
+        # What a thread keeps for the next pair must be small.
+        large = n > _LARGE
+        K = (
+            np.empty((n, n), between.dtype)
+            if large
+            else scratch((n, n), between.dtype, "of a pair")
+        )
         for number, rows, where in zip(
             self.classes[pair], (first, second), (slice(0, n_first), slice(n_first, n)), strict=True
         ):
