@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from tests.reference import svm
 from tests.reference.ball_problems import stated_problem
 from tests.reference.kernels import block as plain_block
-from widemargin.balls import fit_exact
+from widemargin.balls import fit_exact, fit_if_few, fit_on_set
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact import ExactMatrix
 from widemargin.balls.matrix_free import MatrixFree
@@ -195,6 +195,44 @@ def test_where_few_rows_support_the_machine_their_matrix_is_enough():
     # Fewer values than the matrix has, with room for it or not.
     assert max(small.certificate.n_kernel, whole.certificate.n_kernel) < 800**2
     assert len(small.index) <= 1.5 * len(whole.index) < 200
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
+def test_a_set_of_rows_is_the_machine_where_few_support_it(kernel, threads):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 3))
+    code = (X[:, 0] + 0.2 * X[:, 1] ** 2 > 0.3).astype(np.intp)
+    weight = rng.uniform(0.5, 2.0, 3000)
+    made = make_kernel(kernel, gamma=0.3)
+    problem = stated_problem(X, code, weight, 10.0, made, memory=10**9, threads=threads)
+    options = MachineOptions(tol=1e-5, memory=10**9, threads=threads)
+    found, expected = fit_on_set(problem, options)
+    assert found.stop.kind is Ended.SOLVED and found.certificate.gap <= 1e-5
+    assert 0.3 * len(found.index) < expected < 3.0 * len(found.index)
+    assert found.certificate.n_kernel < 0.6 * 3000**2
+    matrix = run(
+        ExactMatrix(
+            problem, Precision.in_type(np.float64, problem, largest_norm2(problem)), options
+        ),
+        Limits(100, Deadline()),
+    )
+    assert found.certificate.primal == pytest.approx(matrix.certificate.primal, rel=2e-5)
+
+
+def test_a_set_of_too_many_rows_is_given_up_and_says_how_many_it_expects():
+    rng = np.random.default_rng(0)
+    X, code = rng.normal(size=(2000, 3)), rng.integers(2, size=2000)
+    problem = stated_problem(
+        X, code, np.ones(2000), 1.0, make_kernel("rbf", gamma=0.5), memory=10**9
+    )
+    options = MachineOptions(memory=10**9)
+    found, expected = fit_on_set(problem, options)
+    assert found.stop.kind is Ended.CAPACITY
+    assert expected > 1000
+    # No more work than is allowed, and no other machine either.
+    assert fit_if_few(problem, options, work=1e6).stop.kind is Ended.CAPACITY
+    assert fit_if_few(problem, options, work=1e12).stop.kind is Ended.SOLVED
 
 
 def test_where_too_many_rows_support_it_the_fit_goes_on_without_a_matrix():

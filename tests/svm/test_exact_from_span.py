@@ -7,6 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import MarginClassifier
+from widemargin.balls import exact
+from widemargin.balls.matrix_free import MatrixFree
 
 
 def _rows(n, n_classes=2, noise=0.3):
@@ -60,3 +62,30 @@ def test_without_time_for_a_better_one_the_machine_is_that_of_the_span():
     span = MarginClassifier(C=100.0, engine="span", memory="20MB", random_state=0).fit(X, y)
     # Time may end the span early, but what it leaves is a machine.
     assert machine.score(X, y) > span.score(X, y) - 0.05
+
+
+def test_where_factors_would_take_too_long_it_does_without(monkeypatch):
+    X, y = _rows(900, noise=1.0)
+    given = {"C": 100.0, "engine": "exact", "tol": 1e-5, "random_state": 0}
+    plain = MarginClassifier(**given).fit(X, y)
+    assert plain.certificate_.n_vectors > 300
+    without = []
+
+    class Watched(MatrixFree):
+        def start(self):
+            without.append(self.problem.n)
+            return super().start()
+
+    monkeypatch.setattr(exact, "MatrixFree", Watched)
+    MarginClassifier(**given).fit(X, y)
+    assert not without
+    monkeypatch.setattr(exact, "_MOST_IN_A_FACTOR", 200)
+    machine = MarginClassifier(**given).fit(X, y)
+    assert without == [900]
+    assert machine.certificate_.gap <= 1e-5
+    assert machine.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-5)
+    # With a small C coordinate ascent does without factors, unless a clock must be looked at.
+    MarginClassifier(**given | {"C": 0.1}).fit(X, y)
+    assert without == [900]
+    MarginClassifier(**given | {"C": 0.1, "max_time": 60.0}).fit(X, y)
+    assert without == [900, 900]

@@ -8,7 +8,14 @@ that does not fit into memory.
 
 from widemargin.balls.core_set import CoreSet, fit_core
 from widemargin.balls.core_state import BatchSizes, CoreOptions, CoreState
-from widemargin.balls.exact import fit_exact, fit_if_few, fit_on_set, matrix_fits
+from widemargin.balls.exact import (
+    earlier_of,
+    factors_take_long,
+    fit_exact,
+    fit_if_few,
+    fit_on_set,
+    matrix_fits,
+)
 from widemargin.balls.fixed_radius import FixedRadiusBall
 from widemargin.balls.look import Directions
 from widemargin.balls.minimum import MinimumBall
@@ -22,6 +29,8 @@ __all__ = [
     "Directions",
     "FixedRadiusBall",
     "MinimumBall",
+    "earlier_of",
+    "factors_take_long",
     "fit_core",
     "fit_exact",
     "fit_if_few",

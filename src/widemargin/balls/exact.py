@@ -53,13 +53,23 @@ _LOW_RANK_GAP = 1e-10
 _KKT = 1e-10
 # Rows for each class that a core set must have room for to be of use.
 _LEAST_CORE = 16
+# Support vectors up to which their factors are made: a larger one takes many seconds, in which no
+# clock is looked at.
+_MOST_IN_A_FACTOR = 10_000
+# The least 1 / (2 C s), relative to k(x, x) + 1, with which ascent does without factors.
+_EASY_RIDGE = 0.05
 # Rows that a machine may have, in multiples of those that are known to be inside its margins.
 _MORE_ROWS = 1.1
 # Problems with fewer rows are solved sooner than a thread has started.
 _WORTH_A_THREAD = 800
 
 
-def fit_exact(problem: Problem, options: MachineOptions, slack: Matrix | None = None) -> Fitted:
+def fit_exact(
+    problem: Problem,
+    options: MachineOptions,
+    slack: Matrix | None = None,
+    before: Certificate | None = None,
+) -> Fitted:
     """Fit the SVM itself to all rows.
 
     Parameters
@@ -71,7 +81,9 @@ def fit_exact(problem: Problem, options: MachineOptions, slack: Matrix | None = 
         so many.
     slack : ndarray of shape (n, n_problems), default=None
         max(0, 1 − y f) of functions that are nearly the machine's, to begin with where the matrix
-        of all kernel values does not fit into memory.
+        of all kernel values does not fit into memory, or its factors take too long.
+    before : Certificate, default=None
+        What a set of rows has cost (`fit_on_set`), if it has been tried.
     """
     if options.loss == "hinge":
         return fit_exact_hinge(problem, options)
@@ -84,36 +96,54 @@ def fit_exact(problem: Problem, options: MachineOptions, slack: Matrix | None = 
         return _on_core_set(problem, options)
     eta = largest_norm2(problem)
     precisions = Precision.in_turn(problem, eta, options.tol)
-    spent: Certificate | None = None
-    if slack is None and problem.n_problems == 1 and problem.n >= FEW:
+    if slack is None and before is None and problem.n_problems == 1 and problem.n >= FEW:
         on_set, _ = fit_on_set(problem, options)
         if on_set.stop.kind not in (Ended.CAPACITY, Ended.PRECISION):
             return on_set
-        spent = on_set.certificate
-        options = replace(options, earlier=_earlier(on_set) or options.earlier)
+        before = on_set.certificate
+        options = replace(options, earlier=earlier_of(on_set) or options.earlier)
     room = _MATRIX_SHARE * options.memory
+    index = None if slack is None else np.flatnonzero(slack.any(axis=1))
+    if index is not None and factors_take_long(problem, options, len(index)):
+        return _from_inside(problem, options, eta, slack)
     if matrix_bytes(problem.n, precisions[-1]) <= room:
         # What float32 hides depends on the solution; from there it is not far.
-        return _in_turn(ExactMatrix, problem, precisions, options, spent)
+        return _in_turn(ExactMatrix, problem, precisions, options, before)
     precision = Precision.of(problem, eta, options.tol)
     if matrix_bytes(problem.n, precision) <= room:
-        return _in_turn(ExactMatrix, problem, [precision], options, spent)
+        return _in_turn(ExactMatrix, problem, [precision], options, before)
     if matrix_bytes(_LEAST_CORE * len(problem.table), precision) > room:
         return _solved(MatrixFree(problem, precision, options), problem, options)
-    if slack is not None:
-        index = np.flatnonzero(slack.any(axis=1))
+    if slack is not None and index is not None:
         if matrix_bytes(int(_MORE_ROWS * len(index)), precision) > room:
-            inside = slack > 0.0
-            return _solved(MatrixFree(problem, precision, options, inside), problem, options)
+            return _from_inside(problem, options, eta, slack)
         alpha = slack[index] / problem.ridge(0, index)[:, None]
         coef = alpha * problem.signs(index)
         options = replace(options, earlier=Earlier(index, coef, coef.sum(axis=0)))
-    first = _on_core_set(problem, _going_on(options, spent))
-    first = replace(first, certificate=_added(spent, first.certificate))
+    first = _on_core_set(problem, _going_on(options, before))
+    first = replace(first, certificate=_added(before, first.certificate))
     if first.stop.kind is not Ended.CAPACITY or first.index is None:
         return first
-    rest = replace(options, earlier=_earlier(first))
+    rest = replace(options, earlier=earlier_of(first))
     return _solved(MatrixFree(problem, precision, rest), problem, rest, first.certificate)
+
+
+def factors_take_long(problem: Problem, options: MachineOptions, n_support: float) -> bool:
+    """Return whether factors of so many support vectors would be needed, and take too long."""
+    if n_support <= _MOST_IN_A_FACTOR:
+        return False
+    ridge = float(problem.ridge(0).min())
+    easy = ridge >= _EASY_RIDGE * (largest_norm2(problem) - ridge)
+    return not easy or options.deadline.max_time is not None
+
+
+def _from_inside(
+    problem: Problem, options: MachineOptions, eta: float, slack: Matrix | None
+) -> Fitted:
+    """Return the machine without a matrix, from the rows inside the margins of another."""
+    assert slack is not None
+    precision = Precision.of(problem, eta, options.tol)
+    return _solved(MatrixFree(problem, precision, options, slack > 0.0), problem, options)
 
 
 def fit_on_set(
@@ -159,7 +189,7 @@ def fit_if_few(problem: Problem, options: MachineOptions, work: float) -> Fitted
         return on_set
     # Not few enough for a set, and not too many for all rows at once.
     precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
-    options = replace(options, earlier=_earlier(on_set) or options.earlier)
+    options = replace(options, earlier=earlier_of(on_set) or options.earlier)
     return _in_turn(ExactMatrix, problem, precisions, options, on_set.certificate)
 
 
@@ -184,11 +214,11 @@ def _in_turn(
         spent = found.certificate
         if found.stop.kind is not Ended.PRECISION:
             break
-        options = replace(options, earlier=_earlier(found))
+        options = replace(options, earlier=earlier_of(found))
     return found
 
 
-def _earlier(found: Fitted) -> Earlier | None:
+def earlier_of(found: Fitted) -> Earlier | None:
     """Return a machine to start from, if there is any."""
     if found.index is None or not len(found.index):
         return None

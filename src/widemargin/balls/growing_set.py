@@ -193,6 +193,7 @@ class GrowingSet:
             if size < self.n and self._most_will_matter(before, support, _LARGER, size):
                 return None
             before = support
+            self.expected = float(support)
         return None if proved is None or len(proved.alpha) < self.n else self._of_all(proved)
 
     def _on_first_part(self, alpha: Vector, deadline: Deadline) -> tuple[int, int]:

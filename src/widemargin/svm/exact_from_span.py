@@ -2,7 +2,7 @@
 
 A span of a few thousand vectors tells which rows are inside the margin, but for one in a hundred,
 in a small part of the time that the exact machine takes. Where the matrix of all kernel values does
-not fit into memory, these rows are where it begins.
+not fit into memory, or factors of the support take too long, these rows are where it begins.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from widemargin.balls import fit_exact, fit_on_set, fit_one_by_one, matrix_fits
+from widemargin.balls import (
+    earlier_of,
+    factors_take_long,
+    fit_exact,
+    fit_on_set,
+    fit_one_by_one,
+    matrix_fits,
+)
 from widemargin.expansion import Fitted
 from widemargin.loop import Ended
 from widemargin.problem import Problem
@@ -43,15 +50,18 @@ def fit_exact_from_span(problem: Problem, options: SpanOptions) -> Fitted:
     limit = options.max_vectors
     limited = limit is not None and limit < problem.n
     begun = options.earlier is not None or options.loss == "hinge"
-    if limited or begun or matrix_fits(problem, options):
+    if limited or begun or (matrix_fits(problem, options) and problem.n_problems > 1):
         return fit_exact(problem, options)
     if problem.partial:
         return fit_one_by_one(problem, options, fit_exact_from_span)
     before: list[Fitted] = []
     if problem.n_problems == 1:
-        on_set, _ = fit_on_set(problem, options)
-        if on_set.stop.kind is not Ended.CAPACITY:
+        on_set, expected = fit_on_set(problem, options)
+        if on_set.stop.kind not in (Ended.CAPACITY, Ended.PRECISION):
             return on_set
+        if matrix_fits(problem, options) and not factors_take_long(problem, options, expected):
+            options = replace(options, earlier=earlier_of(on_set))
+            return fit_exact(problem, options, before=on_set.certificate)
         before.append(on_set)
     inside = replace(options, tol=_SPAN_TOL, deadline=options.deadline.part(_TIME_IN_SPAN))
     in_span, scores = fit_span_with_scores(problem, inside)
