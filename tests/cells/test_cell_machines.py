@@ -12,15 +12,20 @@ from tests.reference import cells as reference
 from tests.reference.problems import problem_of
 from tests.reference.svm import dual_value, l2svm_dual_exact, signed_kernel
 from widemargin.balls.ball import Precision, largest_norm2
-from widemargin.cells import CellMachines, CellOptions, CellsFit, Members, Partition
+from widemargin.cells import CellMachines, CellOptions, CellsFit, Members, Partition, cell_engine
 from widemargin.cells.cell_decision import blend_weights
-from widemargin.cells.cell_machine import constant_machine, exact_machine, large_machine
+from widemargin.cells.cell_machine import constant_machine, exact_machines, large_machine
 from widemargin.cells.partition import Near
 from widemargin.expansion import Fitted
 from widemargin.kernels import RBF
 from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, run
 from widemargin.problem import one_vs_one
 from widemargin.rows import as_rows
+
+
+@pytest.fixture(autouse=True)
+def one_cell_at_a_time(monkeypatch):
+    monkeypatch.setattr(cell_engine, "_RUN", 0)
 
 
 def _rng():
@@ -55,7 +60,7 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 def _exact(problem, index, tol, kinds=(np.float64,)):
     eta = largest_norm2(problem)
     precisions = [Precision.in_type(kind, problem, eta) for kind in kinds]
-    return exact_machine(problem, index, tol, precisions)
+    return exact_machines(problem, [index], tol, precisions)[0]
 
 
 def _optimum(problem, index, p=0):
@@ -407,3 +412,37 @@ def test_kernel_values_of_an_answer_keep_to_the_memory_budget(monkeypatch):
     cells.values(_rows(rng.normal(size=(3000, 2)), memory=16 * 10**6))
     assert max(shapes) <= 10**6
     assert sum(shapes) == 8 * 3000 * 2000
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential", "inverse_distance"])
+@pytest.mark.parametrize("stored", [np.float32, np.float64])
+def test_cells_in_one_call_are_the_cells_one_by_one_in_float64(kernel, stored):
+    X, y = _labelled(300, 3)
+    weight = _rng().uniform(0.5, 2.0, size=300)
+    problem = problem_of(X.astype(stored), y, weight, C=3.0, kernel=kernel, gamma=0.5)
+    only = np.flatnonzero(problem.code == 1)
+    cells = [np.arange(0, 120), only[:20], np.arange(120, 300, 2), np.arange(5)]
+    eta = largest_norm2(problem)
+    coarse, fine = (Precision.in_type(each, problem, eta) for each in (np.float32, np.float64))
+    together = exact_machines(problem, cells, 1e-4, [coarse, fine])
+    for index, machine in zip(cells, together, strict=True):
+        (alone,) = exact_machines(problem, [index], 1e-6, [fine])
+        assert machine.stop.converged and machine.certificate.gap <= 1e-4
+        assert_allclose(machine.certificate.primal, alone.certificate.primal, rtol=2e-4)
+        assert machine.certificate.dual <= alone.certificate.primal * (1 + 1e-6)
+        assert_allclose(machine.intercept, alone.intercept, atol=0.05)
+        assert_array_equal(machine.vectors, problem.rows.take(machine.index))
+        assert set(machine.index) <= set(index)
+
+
+def test_a_cell_whose_rows_lie_too_far_apart_for_float32_is_solved_in_float64():
+    # Two clusters far apart in units of the kernel: products in float32 lose all of it.
+    X = np.concatenate([_gaussian(40, 2), 1e5 + _gaussian(40, 2)])
+    y = np.arange(80) % 2
+    problem = problem_of(X, y, C=3.0, gamma=0.7)
+    eta = largest_norm2(problem)
+    precisions = [Precision.in_type(each, problem, eta) for each in (np.float32, np.float64)]
+    index = np.arange(80)
+    (found,) = exact_machines(problem, [index], 1e-6, precisions)
+    optimum = _optimum(problem, index)[0]
+    assert found.certificate.primal == pytest.approx(optimum, rel=2e-6)

@@ -226,6 +226,6 @@ def test_an_interrupt_while_the_engine_is_chosen_ends_the_fit(where, monkeypatch
     if where == "span":
         monkeypatch.setattr(SpanFit, "step", interrupted)
     else:
-        monkeypatch.setattr(cell_engine, "exact_machine", interrupted)
+        monkeypatch.setattr(cell_engine, "exact_machines", interrupted)
     with pytest.raises(KeyboardInterrupt):
         _chosen(*board(800), **MANY, problem={"gamma": 60.0})

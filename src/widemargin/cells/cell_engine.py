@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from widemargin.arrays import IndexArray, Matrix
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.cells.cell_machine import (
     constant_machine,
-    exact_machine,
+    exact_machines,
     hinge_machine,
     large_machine,
 )
@@ -28,6 +29,8 @@ from widemargin.threads import ordered_map
 
 # Cells of a step: threads wait for each other at its end, and a user sees a line for it.
 _AT_A_TIME = 256
+# Rows of the cells that are a task of a thread: so many are some milliseconds.
+_RUN = 2000
 # Vectors of each problem in a cell, at the least, where there is a budget.
 _VECTORS_OF_A_CELL = 2
 # Share of the memory budget for the matrices of cells that are fitted beside each other.
@@ -191,24 +194,62 @@ class CellsFit:
 
     def fit(self, cell: int) -> Fitted | None:
         """Return the machine of a cell; None where time did not last."""
-        problem, index, options = self._problem_of(cell), self.members.train[cell], self.options
-        limit = None if self.budgets is None else self.budgets[cell]
-        if limit == 0:
+        options, index = self.options, self.members.train[cell]
+        if self.budgets is not None and self.budgets[cell] == 0:
             return self.constant(cell)
         # The only cell is no cell: it gets what would be there without.
         if len(self.sizes) > 1 and len(index) <= options.matrix_rows and self._beside(cell):
             if options.deadline.passed:
                 return None
             if options.loss == "hinge":
-                return hinge_machine(problem, index, options)
-            exact = exact_machine(problem, index, options.tol, self.precisions)
-            if limit is None or len(exact.vectors) <= limit:
-                return exact
-        inner = replace(options, max_vectors=limit, earlier=None, report=None)
+                return hinge_machine(self._problem_of(cell), index, options)
+            return self._exact([cell])[0]
+        return self._fit_otherwise(cell)
+
+    def _fit_run(self, cells: Sequence[int]) -> list[Fitted]:
+        """Return the machines of cells, as many as time lasts for."""
+        if len(cells) > 1:
+            return self._exact(cells)
+        found = self.fit(cells[0])
+        return [] if found is None else [found]
+
+    def _exact(self, cells: Sequence[int]) -> list[Fitted]:
+        """Return exact machines, or others where these have too many vectors."""
+        problem, index = self._problem_of(cells[0]), [self.members.train[c] for c in cells]
+        found = exact_machines(problem, index, self.options.tol, self.precisions)
+        if self.budgets is None:
+            return found
+        return [
+            fit if len(fit.vectors) <= self.budgets[cell] else self._fit_otherwise(cell)
+            for cell, fit in zip(cells, found, strict=True)
+        ]
+
+    def _fit_otherwise(self, cell: int) -> Fitted:
+        """Return the machine of a cell that is too large, or has too many vectors, for a matrix."""
+        limit = None if self.budgets is None else self.budgets[cell]
+        inner = replace(self.options, max_vectors=limit, earlier=None, report=None)
         if len(self.sizes) > 1:
             # Cells are fitted beside each other.
             inner = replace(inner, threads=1)
+        problem, index = self._problem_of(cell), self.members.train[cell]
         return large_machine(problem, index, lambda part: fit_uncut(part, inner))
+
+    def _runs(self, cells: Sequence[int]) -> list[list[int]]:
+        """Return cells as tasks of threads: a few together, where they get exact machines."""
+        options = self.options
+        plain = options.kernels is None and self.budgets is None and options.loss != "hinge"
+        together = plain and options.deadline.max_time is None and len(self.sizes) > 1
+        runs: list[list[int]] = []
+        rows = math.inf
+        for cell in cells:
+            size = self.sizes[cell]
+            rows += size
+            small = size <= min(_RUN, options.matrix_rows) and self._beside(cell) > 0
+            if rows > _RUN or not (together and small):
+                runs.append([])
+                rows = size if together and small else math.inf
+            runs[-1].append(cell)
+        return runs
 
     def _beside(self, cell: int) -> int:
         """Return how many cells of this size have room for their matrices at a time."""
@@ -233,11 +274,13 @@ class CellsFit:
         with deadline.ends_on_interrupt():
             cells = self.order[first : first + _AT_A_TIME]
             room = min(self._beside(cell) for cell in cells)
-            for fit in ordered_map(self.fit, cells, min(self.options.threads, max(1, room))):
-                if fit is None:
-                    break
-                done.append(fit)
-                if deadline.passed:
+            threads = min(self.options.threads, max(1, room))
+            runs = self._runs(cells)
+            for run_of_cells, fits in zip(
+                runs, ordered_map(self._fit_run, runs, threads), strict=False
+            ):
+                done.extend(fits)
+                if len(fits) < len(run_of_cells) or deadline.passed:
                     break
         return CellsState((*state.fits, *done))
 

@@ -1,8 +1,9 @@
 """The machine of one cell: exact on its kernel matrix, a constant where there is one class.
 
 A cell has hundreds of rows. Its kernel matrix costs next to nothing, all classes share it, and the
-duals of all of them are solved on it in one compiled call (``qp.margin_dual``). In a problem for
-which all rows of the cell are on one side, the answer is a constant, the best bias:
+duals of all of them are solved on it in one compiled call: of several cells if kernel and rows
+allow it (``cell_loops``), else on a matrix that is made first (``qp.margin_dual``). In a problem
+for which all rows of the cell are on one side, the answer is a constant, the best bias:
 
     min over b of ½b² + C S (1 − b)²,     S = Σ s,     b = 2CS / (1 + 2CS),
 
@@ -19,15 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import IndexArray, Matrix
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
 from widemargin.expansion import Fitted, MachineOptions
-from widemargin.kernels.pairwise import CentredRows, can_be_centred
+from widemargin.kernels import Kernel
+from widemargin.kernels.pairwise import accurate, can_be_centred, compiled_kernel, spread_of
 from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.problem import Problem
-from widemargin.qp.margin_dual import solve_all
-from widemargin.threads import scratch
+from widemargin.qp.margin_dual import NO_KKT, all_positive, lapack_addresses, solve_all
+from widemargin.threads import Compiled, scratch
+
+loops = Compiled("widemargin.cells.cell_loops")
 
 # Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
 _SHARE_OF_GAP = 0.5
@@ -36,64 +40,111 @@ _SOLVED = Stop(Ended.SOLVED, "solved")
 _UNSOLVED = Stop(Ended.PRECISION, "no more digits in the quadratic program")
 
 
-def exact_machine(
-    problem: Problem, index: IndexArray, tol: float, precisions: Sequence[Precision]
-) -> Fitted:
-    """Return the exact machines of a cell.
+def exact_machines(
+    problem: Problem, cells: Sequence[IndexArray], tol: float, precisions: Sequence[Precision]
+) -> list[Fitted]:
+    """Return the exact machines of some cells.
 
     Parameters
     ----------
     problem : Problem
         All rows.
-    index : ndarray of int of shape (m,)
-        Rows of the cell.
+    cells : sequence of ndarray of int
+        Rows of each cell.
     tol : float
         Relative gap.
     precisions : sequence of Precision
         Of the kernel values; the next one is tried where one hides too much.
     """
-    X = problem.rows.block(index)
+    compiled = can_be_centred(problem.kernel) and not problem.rows.sparse
+    if not compiled or precisions[0].dtype != np.float32:
+        return [_exact_machine(problem, index, tol, precisions) for index in cells]
+    found = _compiled_machines(problem, cells, tol, precisions[0])
+    # float32 is enough for most cells: about their middle rows are short.
+    rest = precisions[1:] or precisions
+    return [
+        machine if machine is not None else _exact_machine(problem, index, tol, rest)
+        for machine, index in zip(found, cells, strict=True)
+    ]
+
+
+def _compiled_machines(
+    problem: Problem, cells: Sequence[IndexArray], tol: float, precision: Precision
+) -> list[Fitted | None]:
+    """Return the machines of some cells by one compiled call; None where float32 hides too much."""
+    index = np.concatenate(cells)
+    begins = np.concatenate([[0], np.cumsum([len(each) for each in cells])])
+    X, weight, signs = problem.rows.block(index), problem.weight[index], problem.signs(index)
+    n_problems = signs.shape[1]
+    beta, intercept = np.zeros(signs.shape), np.empty((len(cells), n_problems))
+    proved, norms = np.empty((len(cells), n_problems, 4)), np.empty(len(index), dtype=np.float32)
+    gap = _SHARE_OF_GAP * tol
+    with np.errstate(over="ignore", invalid="ignore"):
+        solve_cells(
+            problem.kernel, X, begins, signs, weight, problem.C, gap, beta, intercept, proved, norms
+        )
+    found: list[Fitted | None] = []
+    for c, own in enumerate(cells):
+        part = slice(begins[c], begins[c + 1])
+        rounding = precision.among(problem.kernel, spread_of(problem.kernel, norms[part]))
+        worst = _worst_gap(proved[c], rounding)
+        good = accurate(problem.kernel, float(norms[part].max())) and worst <= tol
+        good = good and all_positive(proved[c, :, 3])
+        answer = (own, X[part], beta[part], intercept[c], proved[c], worst, tol)
+        found.append(_machine(*answer) if good else None)
+    return found
+
+
+def solve_cells(kernel: Kernel, X: NDArray[Any], begins: IndexArray, *arguments: Any) -> None:
+    """Solve all problems of several cells; see ``cell_loops.solve_cells``."""
+    *problems, gap, beta, intercept, proved, norms = arguments
+    unit, near, kind = compiled_kernel(kernel)
+    results = (beta, intercept, proved, norms)
+    addresses = lapack_addresses()
+    loops.solve_cells(addresses, X, begins, unit, near, kind, *problems, gap, NO_KKT, *results)
+
+
+def _worst_gap(proved: Matrix, rounding: float) -> float:
+    """Return the largest gap of a problem; constants are as good as constants can be."""
+    gaps = [relative_gap(high, low) for high, low, norm, _ in proved.tolist() if norm]
+    return max(gaps, default=0.0) + rounding * float(proved[:, 2].max())
+
+
+def _machine(
+    index: IndexArray,
+    X: Any,
+    beta: Matrix,
+    intercept: Vector,
+    proved: Matrix,
+    worst: float,
+    tol: float,
+) -> Fitted:
+    """Return the machine of a cell from what was found."""
+    primal, dual = proved[:, :2].sum(axis=0).tolist()
+    used = np.flatnonzero(beta.any(axis=1))
+    n_kernel = len(index) ** 2
+    certificate = bounds(primal, dual, gap=worst, n_vectors=len(used), n_kernel=n_kernel)
+    stop = _SOLVED if worst <= 2.0 * tol else _UNSOLVED
+    return Fitted(X[used], index[used], beta[used], intercept, certificate, stop)
+
+
+def _exact_machine(
+    problem: Problem, index: IndexArray, tol: float, precisions: Sequence[Precision]
+) -> Fitted:
+    """Return the exact machine of a cell, whatever the kernel and the rows."""
+    X = problem.rows.take(index)
     weight, signs = problem.weight[index], problem.signs(index)
     m, n_problems = signs.shape
     for precision in precisions:
         K = scratch((m, m), precision.dtype, "of a cell")
-        rounding = _kernel_values(problem, X, precision, K)
-        beta, intercept, proved = (
-            np.zeros((m, n_problems)),
-            np.empty(n_problems),
-            np.empty((n_problems, 4)),
-        )
+        problem.kernel.checked_block(X, X, K)
+        beta, intercept = np.zeros((m, n_problems)), np.empty(n_problems)
+        proved = np.empty((n_problems, 4))
         solve_all(K, signs, weight, problem.C, _SHARE_OF_GAP * tol, beta, intercept, proved)
-        # Constants are as good as constants can be.
-        gaps = [relative_gap(high, low) for high, low, norm, _ in proved.tolist() if norm]
-        hidden = rounding * float(proved[:, 2].max())
-        worst = max(gaps, default=0.0) + hidden
+        worst = _worst_gap(proved, precision.rounding)
         if worst <= tol:
             break
-    primal, dual = proved[:, :2].sum(axis=0).tolist()
-    used = np.flatnonzero(beta.any(axis=1))
-    certificate = bounds(primal, dual, gap=worst, n_vectors=len(used), n_kernel=K.size)
-    stop = _SOLVED if worst <= 2.0 * tol else _UNSOLVED
-    index = index[used]
-    vectors = problem.rows.take(index) if problem.rows.sparse else X[used]
-    return Fitted(vectors, index, beta[used], intercept, certificate, stop)
-
-
-def _kernel_values(problem: Problem, X: Any, precision: Precision, K: NDArray[Any]) -> float:
-    """Write the kernel values of a cell, and return what rounding hides of a gap for ‖α‖ = 1.
-
-    About the middle of the cell rows are short, and float32 hides little.
-    """
-    kernel = problem.kernel
-    if precision.dtype == np.float32 and can_be_centred(kernel) and not problem.rows.sparse:
-        centred = CentredRows.of(kernel, X)
-        if centred.accurate:
-            everything = slice(0, len(X))
-            centred.values(everything, everything, K)
-            return precision.among(kernel, centred.spread)
-    vectors = problem.rows.dense(X)
-    kernel.checked_block(X, vectors, K)
-    return precision.rounding
+    return _machine(index, X, beta, intercept, proved, worst, tol)
 
 
 def hinge_machine(problem: Problem, index: IndexArray, options: MachineOptions) -> Fitted:

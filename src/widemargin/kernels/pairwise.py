@@ -37,12 +37,40 @@ _KINDS: dict[type[Kernel], str] = {
     InverseSquaredDistance: "INVERSE_SQUARED",
     InverseDistance: "INVERSE",
     Exponential: "EXPONENTIAL",
+    Laplacian: "LAPLACIAN",
 }
 
 
 def can_be_centred(kernel: Kernel) -> bool:
     """Return whether a kernel depends on differences of rows in a way that is compiled."""
-    return type(kernel) in _KINDS or type(kernel) is Laplacian
+    return type(kernel) in _KINDS
+
+
+def compiled_kernel(kernel: Any) -> tuple[float, np.float32, int]:
+    """Return what compiled loops are told of a kernel: a unit, what is near, and its number.
+
+    Differences of rows are multiplied by the unit; see ``radial_loops.of_products``.
+    """
+    unit = kernel.gamma if type(kernel) is Laplacian else math.sqrt(kernel.gamma)
+    kind: int = getattr(loops, _KINDS[type(kernel)])
+    return unit, np.float32(NEAR[_FLOAT32]), kind
+
+
+def accurate(kernel: Kernel, largest: float) -> bool:
+    """Return whether float32 leaves no noticeable error in values of rows up to a norm."""
+    if type(kernel) is Laplacian:
+        return _EPS * largest <= NOTICEABLE_L1
+    if _KINDS[type(kernel)] in ("GAUSSIAN", "INVERSE_SQUARED"):
+        return _EPS * largest <= NOTICEABLE[_FLOAT32]
+    return 4.0 * largest < float(np.finfo(np.float32).max)
+
+
+def spread_of(kernel: Kernel, norms: NDArray[np.float32]) -> float:
+    """Return the mean squared distance from the common point, in the units of the rows."""
+    unit = compiled_kernel(kernel)[0]
+    if type(kernel) is Laplacian or unit == 0.0:
+        return 0.0
+    return float(norms.mean(dtype=np.float64)) / unit**2
 
 
 @dataclass(frozen=True)
@@ -69,40 +97,17 @@ class CentredRows:
         points = np.empty((n, n_features), dtype=np.float32)
         return cls(kernel, points, np.empty(n, dtype=np.float32))
 
-    @classmethod
-    def of(cls, kernel: Kernel, rows: NDArray[Any]) -> CentredRows:
-        """Return a few rows about their mean."""
-        centred = cls.room(kernel, *rows.shape)
-        centred.put(rows, rows.mean(axis=0, dtype=np.float64), slice(0, len(rows)))
-        return centred
-
     def put(self, block: NDArray[Any], middle: NDArray[np.float64], where: slice) -> None:
         """Write a block of rows about a point."""
         one_norm = type(self.kernel) is Laplacian
         points, norms = self.points[where], self.norms[where]
-        loops.centre(block, middle.astype(block.dtype), self._unit, one_norm, points, norms)
-
-    @property
-    def spread(self) -> float:
-        """The mean squared distance from the common point, in the units of the rows."""
-        if type(self.kernel) is Laplacian or self._unit == 0.0:
-            return 0.0
-        return float(self.norms.mean(dtype=np.float64)) / self._unit**2
-
-    @property
-    def _unit(self) -> float:
-        gamma: float = self.kernel.gamma
-        return gamma if type(self.kernel) is Laplacian else math.sqrt(gamma)
+        unit = compiled_kernel(self.kernel)[0]
+        loops.centre(block, middle.astype(block.dtype), unit, one_norm, points, norms)
 
     @property
     def accurate(self) -> bool:
         """Whether float32 leaves no noticeable error in any value."""
-        largest = float(self.norms.max(initial=0.0))
-        if type(self.kernel) is Laplacian:
-            return bool(_EPS * largest <= NOTICEABLE_L1)
-        if _KINDS[type(self.kernel)] in ("GAUSSIAN", "INVERSE_SQUARED"):
-            return bool(_EPS * largest <= NOTICEABLE[_FLOAT32])
-        return bool(4.0 * largest < float(np.finfo(np.float32).max))
+        return accurate(self.kernel, float(self.norms.max(initial=0.0)))
 
     def subset(self, index: NDArray[np.intp], lasting: bool = True) -> CentredRows:
         """Return some of the rows, copied; into memory of this thread if not `lasting`."""
@@ -121,12 +126,5 @@ class CentredRows:
             loops.exponentials(out)
             return
         np.matmul(x, z.T, out=out)
-        loops.of_products(
-            out,
-            x,
-            z,
-            self.norms[left],
-            self.norms[right],
-            np.float32(NEAR[_FLOAT32]),
-            getattr(loops, _KINDS[type(self.kernel)]),
-        )
+        _, near, kind = compiled_kernel(self.kernel)
+        loops.of_products(out, x, z, self.norms[left], self.norms[right], near, kind)

@@ -14,11 +14,12 @@ from llvmlite import ir
 from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-# The functions of a squared distance, by number.
+# The kernels by number: functions of a squared distance, and that of the 1-norm.
 GAUSSIAN = 0
 INVERSE_SQUARED = 1
 INVERSE = 2
 EXPONENTIAL = 3
+LAPLACIAN = 4
 
 _LOG2_E = np.float32(1.442695040888963)
 # ln 2 in two parts: n times the first is exact for the n that occur here.

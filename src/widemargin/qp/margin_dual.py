@@ -43,7 +43,7 @@ sets = Compiled("widemargin.qp.set_loops")
 # Multiplications of the Newton steps of one call: about a quarter of a second.
 _WORK = 2e10
 # KKT residual that is rounding.
-_NO_KKT = 1e-10
+NO_KKT = 1e-10
 
 
 @cache
@@ -208,7 +208,7 @@ def next_round(
         work,
         fresh,
     )
-    _check_positive(ended == small.NOT_POSITIVE)
+    _check_positive(ended)
     return after, ended != small.UNFINISHED
 
 
@@ -251,9 +251,9 @@ def solve_pairs(
     proved = np.zeros((len(pairs), 3))
     addresses = lapack_addresses()
     sets.solve_pairs(
-        addresses, K, begins, pairs, weight, C, gap, _NO_KKT, alpha, coef, place, proved
+        addresses, K, begins, pairs, weight, C, gap, NO_KKT, alpha, coef, place, proved
     )
-    _check_positive(bool((proved[:, 2] == small.NOT_POSITIVE).any()))
+    _check_positive(proved[:, 2])
     return proved
 
 
@@ -287,8 +287,8 @@ def solve_all(
         Where primal, dual, ‖α‖ and how it ended are written.
     """
     addresses = lapack_addresses()
-    sets.solve_all(addresses, K, signs, weight, C, gap, _NO_KKT, beta, intercept, proved)
-    _check_positive(bool((proved[:, 3] == small.NOT_POSITIVE).any()))
+    sets.solve_all(addresses, K, signs, weight, C, gap, NO_KKT, beta, intercept, proved)
+    _check_positive(proved[:, 3])
 
 
 def path_coefficients(
@@ -349,8 +349,13 @@ def path_values(
     return np.asarray(values + beta.sum(axis=0), dtype=np.float64)
 
 
-def _check_positive(failed: bool) -> None:
-    if failed:
+def all_positive(ended: Any) -> bool:
+    """Return whether problems ended otherwise than without a factor."""
+    return not np.any(np.equal(ended, small.NOT_POSITIVE))
+
+
+def _check_positive(ended: Any) -> None:
+    if not all_positive(ended):
         raise ValueError(
             "The dual has no unique solution: the kernel is not positive semidefinite, and the "
             "ridge 1 / (2 C) is too small to make up for it. Use another kernel, or a smaller C "
