@@ -103,10 +103,11 @@ class MarginClassifier(KernelClassifier):
     kernel_params : dict, default=None
         Passed to a callable kernel.
     engine : {"auto", "exact", "span", "cells"}, default="auto"
-        The exact machine; the span fit; a machine for each cell of a
-        partition; or, for "auto", the first for up to 5,000 different rows of a problem (10,000 if
-        few of them will be support vectors; a pair of classes counts its own rows) and one of the
-        others beyond, whichever does better on held-out rows of a sample. `engine_` tells which.
+        The exact machine; the span fit; a machine for each cell of a partition; or, for "auto", the
+        first for up to 5,000 different rows of a problem (a pair of classes counts its own rows),
+        and for up to 200,000 if so few of them support it that it takes no longer than a span.
+        Whether they do shows on a part of the rows. Otherwise it is one of the others, whichever
+        does better on held-out rows of a sample. `engine_` tells which.
     cells : int, array of shape (n_cells, n_features), `CellParameters` or "auto", default="auto"
         With ``engine="cells"``: about how many rows a cell has, or the centres of the cells (with
         a kernel width and a C for each, if one likes); a row belongs to the nearest centre. "auto"
