@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from tests.reference.problems import problem_of
 from tests.reference.svm import leeway, machine_objectives, rbf
 from widemargin import MarginClassifier
-from widemargin.balls import exact_pairs
+from widemargin.balls import exact_pairs, growing_set
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact_pairs import ExactPairs, fit_exact_pairs
 from widemargin.balls.growing_set import GrowingSet
@@ -337,6 +337,21 @@ def test_a_growing_set_is_the_machine_of_the_whole_matrix(tol):
     norm2 = (problem.sign(0) * found.alpha) @ values
     primal = 0.5 * norm2 + 0.5 * (slack**2 / problem.ridge(0)).sum()
     assert_allclose(found.primal, primal, rtol=1e-10)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_what_is_proved_is_that_of_the_point_however_early_it_ends(rounds, monkeypatch):
+    monkeypatch.setattr(growing_set, "_MOST_ROUNDS", rounds)
+    X, y = make_blobs(2000, centers=[[0, 0], [4, 0]], cluster_std=1.0, random_state=0)
+    growing, problem = _growing(X, y, 1e-9)
+    found = growing.solved(None, Deadline())
+    assert found.gap > 1e-9
+    sign, ridge = problem.sign(0), problem.ridge(0)
+    K = rbf_kernel(problem.rows.take(np.arange(problem.n)), gamma=0.02)
+    margin = sign * (K @ (sign * found.alpha) + (sign * found.alpha).sum())
+    loss = 0.5 * (np.maximum(0.0, 1.0 - margin) ** 2 / ridge).sum()
+    assert_allclose(found.primal, 0.5 * found.alpha @ margin + loss, rtol=1e-9)
+    assert_allclose(growing.margin, margin, rtol=1e-7)
 
 
 def test_a_set_that_would_be_most_rows_is_given_up():

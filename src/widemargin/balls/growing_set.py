@@ -36,6 +36,8 @@ _LARGER = 4
 _FIRST_LEAST = 200
 # Share of the rows that may support the machine: there is room for their values with all rows.
 _MOST_SHARE = 0.5
+# The share that may be expected to.
+_EXPECTED_SHARE = 0.4
 # What a kernel value costs beside its features, in multiplications.
 _VALUE_COST = 64
 # The gap on parts of the rows, and how much finer than that of all rows the gap on a set is.
@@ -225,7 +227,8 @@ class GrowingSet:
         factor = expected**3 / 3.0
         ridge = float(self._ridge.min()) / float(self._K.diagonal().mean() or 1.0)
         another = factor / (1.0 + _EASIER * ridge)
-        return bool(expected > self.most or factor > self.work or another > saved)
+        too_many = expected > min(self.most, _EXPECTED_SHARE * n)
+        return bool(too_many or factor > self.work or another > saved)
 
     def _on_part(self, alpha: Vector, size: int, deadline: Deadline) -> GapOf | None:
         """Solve a part of the rows, α in place; return what is proved of it in the end.
@@ -324,7 +327,8 @@ class GrowingSet:
         norm2 = float(alpha @ margin)
         primal = 0.5 * norm2 + 0.5 * float((slack * (slack / ridge)).sum())
         dual = float(alpha.sum()) - 0.5 * (norm2 + float((alpha * (alpha * ridge)).sum()))
-        return GapOf.of(alpha, primal, dual, self.precision.rounding)
+        # A copy: the next round changes α.
+        return GapOf.of(alpha.copy(), primal, dual, self.precision.rounding)
 
     def _violators(self, size: int) -> IndexArray:
         """Return the rows inside their margin that are not in the set, the worst if many are."""
