@@ -7,16 +7,11 @@ import time
 import warnings
 from typing import Any
 
-import numpy as np
-
 import widemargin as wm
 from benchmarks.harness.datasets import Dataset, load
 from benchmarks.harness.fits import Found, Keep, Spec, mean_distance_gamma, percent
 from benchmarks.harness.records import Record, finished
 from benchmarks.harness.report import Table, number
-
-# Rows that are fitted before the clock runs, so that compiled code is loaded.
-WARM_UP = 5000
 
 # What is fitted, by name: the set, γ in units of one over the mean squared distance between rows
 # (None for the default), and other parameters.
@@ -41,11 +36,11 @@ def scaling(spec: Spec, _: Dataset, keep: Keep) -> Found:
     X, y = data.X_train, data.y_train
     if width is not None:
         given = given | {"gamma": width * mean_distance_gamma(X)}
-    few = np.random.default_rng(0).permutation(len(y))[:WARM_UP]
     found: Found = {"n_rows": len(y), "seconds": {}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wm.MarginClassifier(**given, random_state=0).fit(X[few], y[few])
+        # Compiled code is loaded, all that this set needs.
+        wm.MarginClassifier(**given, random_state=0).fit(X, y)
         for threads in reversed(numbers_of_threads()):
             machine = wm.MarginClassifier(**given, random_state=0, n_jobs=threads)
             begun = time.perf_counter()
