@@ -24,7 +24,6 @@ from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
 from widemargin.expansion import Fitted, MachineOptions
-from widemargin.kernels import Kernel
 from widemargin.kernels.pairwise import accurate, can_be_centred, compiled_kernel, spread_of
 from widemargin.loop import Ended, Stop, bounds, relative_gap
 from widemargin.problem import Problem
@@ -78,11 +77,9 @@ def _compiled_machines(
     n_problems = signs.shape[1]
     beta, intercept = np.zeros(signs.shape), np.empty((len(cells), n_problems))
     proved, norms = np.empty((len(cells), n_problems, 4)), np.empty(len(index), dtype=np.float32)
-    gap = _SHARE_OF_GAP * tol
+    results = (beta, intercept, proved, norms)
     with np.errstate(over="ignore", invalid="ignore"):
-        solve_cells(
-            problem.kernel, X, begins, signs, weight, problem.C, gap, beta, intercept, proved, norms
-        )
+        solve_cells(problem, X, begins, signs, weight, _SHARE_OF_GAP * tol, results)
     found: list[Fitted | None] = []
     for c, own in enumerate(cells):
         part = slice(begins[c], begins[c + 1])
@@ -95,13 +92,20 @@ def _compiled_machines(
     return found
 
 
-def solve_cells(kernel: Kernel, X: NDArray[Any], begins: IndexArray, *arguments: Any) -> None:
-    """Solve all problems of several cells; see ``cell_loops.solve_cells``."""
-    *problems, gap, beta, intercept, proved, norms = arguments
-    unit, near, kind = compiled_kernel(kernel)
-    results = (beta, intercept, proved, norms)
+def solve_cells(
+    problem: Problem,
+    X: NDArray[Any],
+    begins: IndexArray,
+    signs: Matrix,
+    weight: Vector,
+    gap: float,
+    results: tuple[NDArray[Any], ...],
+) -> None:
+    """Solve all problems of several cells; see ``cell_loops.solve_cells`` for the arguments."""
+    unit, near, kind = compiled_kernel(problem.kernel)
+    rows = (X, begins, unit, near, kind)
     addresses = lapack_addresses()
-    loops.solve_cells(addresses, X, begins, unit, near, kind, *problems, gap, NO_KKT, *results)
+    loops.solve_cells(addresses, *rows, signs, weight, problem.C, gap, NO_KKT, *results)
 
 
 def _worst_gap(proved: Matrix, rounding: float) -> float:
