@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from tests.reference import svm
 from tests.reference.ball_problems import stated_problem
 from tests.reference.kernels import block as plain_block
-from widemargin.balls import fit_exact, fit_if_few, fit_on_set
+from widemargin.balls import cost_of_exact, fit_exact, fit_on_set
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact import ExactMatrix
 from widemargin.balls.matrix_free import MatrixFree
@@ -230,9 +230,23 @@ def test_a_set_of_too_many_rows_is_given_up_and_says_how_many_it_expects():
     found, expected = fit_on_set(problem, options)
     assert found.stop.kind is Ended.CAPACITY
     assert expected > 1000
-    # No more work than is allowed, and no other machine either.
-    assert fit_if_few(problem, options, work=1e6).stop.kind is Ended.CAPACITY
-    assert fit_if_few(problem, options, work=1e12).stop.kind is Ended.SOLVED
+
+
+@pytest.mark.parametrize(
+    ("n_features", "gamma", "C"),
+    [(400, 1 / 400, 1.0), (400, 1 / 400, 100.0), (3, 0.5, 1.0), (3, 0.5, 100.0)],
+)
+def test_a_sample_tells_what_the_exact_machine_will_cost(n_features, gamma, C):
+    # Updates alone, or factors of nearly all rows: a hundred times as much work.
+    rng = np.random.default_rng(0)
+    n = 3000
+    X = rng.normal(size=(n, n_features))
+    code = (X @ rng.normal(size=n_features) + np.sqrt(n_features) * rng.normal(size=n) > 0) * 1
+    kernel = make_kernel("rbf", gamma=gamma)
+    problem = stated_problem(X, code, np.ones(n), C, kernel, memory=10**9)
+    K = kernel.block(X, X).astype(np.float32)
+    taken = solve_margin_dual(K, problem.sign(0), problem.ridge(0), gap=1e-2).cost
+    assert taken / 4 < cost_of_exact(problem, 1000) < 4 * taken
 
 
 def test_where_too_many_rows_support_it_the_fit_goes_on_without_a_matrix():

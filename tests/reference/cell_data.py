@@ -128,6 +128,6 @@ def search_in_cells(Cs=(0.1, 1.0, 20.0), gammas=(0.5, 5.0), **parameters):
 
 # As if 500 rows were many, and 100 vectors a lot.
 MANY = {
-    "exact_sizes": ExactSizes(always=300, most=400, most_of_many=400),
+    "exact_sizes": ExactSizes(always=300, most=400, most_of_many=400, most_if_better=400),
     "trial": TrialSizes(least_rows=500, learn=600, judge=600, vectors=40, cell=40, cells=(60, 200)),
 }

@@ -35,7 +35,7 @@ def _chosen(X, y, weight=None, **options):
 
 
 def test_auto_is_exact_for_few_different_rows_and_a_span_beyond():
-    few = {"exact_sizes": ExactSizes(always=100, most=100)}
+    few = {"exact_sizes": ExactSizes(always=100, most=100, most_if_better=100)}
     X, y = moons(101)
     assert _chosen(X[:100], y[:100], **few).engine == "exact"
     assert _chosen(X, y, **few).engine == "span"
@@ -46,7 +46,8 @@ def test_auto_is_exact_for_few_different_rows_and_a_span_beyond():
 
 def test_between_few_and_many_rows_auto_is_exact_if_few_of_them_support_the_machine():
     # About 140 support vectors are worth that much work.
-    kind = sized(exact_sizes=ExactSizes(always=100, work=1e6, share=0.0))
+    sizes = ExactSizes(always=100, work=1e6, share=0.0, work_if_better=0.0)
+    kind = sized(exact_sizes=sizes)
     X, y = moons(600, noise=0.05)
     machine = kind(C=100, gamma=1.0).fit(X, y)
     assert machine.engine_ == "exact" and machine.certificate_.scope == "full"
@@ -113,6 +114,37 @@ def test_a_bad_name_does_not_harm_a_fitted_machine():
         with pytest.raises(ValueError, match=next(iter(bad))):
             machine.set_params(**bad).fit(X * 3, y)
         assert_array_equal(machine.decision_function(X), before)
+
+
+def _strangers(n=1200, n_features=400):
+    """Rows that have little to do with each other: a span of a fifth of them misses the rest."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, n_features))
+    return X, (X @ rng.normal(size=n_features) > 0).astype(int)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0])
+def test_auto_is_exact_where_updates_alone_solve_it_however_many_rows_support_it(C):
+    # A factor of the support would take 1200³ / 3 multiplications.
+    kind = sized(exact_sizes=ExactSizes(always=100, work=4e8, share=0.0, work_if_better=0.0))
+    X, y = _strangers()
+    machine = kind(C=C, gamma="scale").fit(X, y)
+    assert machine.engine_ == "exact" and len(machine.support_) > 1000
+
+
+def test_auto_is_exact_where_that_is_clearly_better_than_a_span_of_the_size_that_it_may_have():
+    sizes = {"always": 100, "work": 0.0, "share": 0.0}
+    X, y = _strangers()
+    decision = _chosen(X, y, exact_sizes=ExactSizes(**sizes, most=100), problem={"gamma": 1 / 400})
+    assert decision.engine == "exact"
+    said = re.fullmatch(r".* (\S+) % in a span, (\S+) % by the exact machine", decision.reason)
+    assert float(said[2]) > float(said[1]) + 3
+    # Not where it would take too much, and not where a span is as good.
+    for fewer in ({"most_if_better": 1000}, {"work_if_better": 1e6}):
+        few = ExactSizes(**sizes, most=100, **fewer)
+        assert _chosen(X, y, exact_sizes=few, problem={"gamma": 1 / 400}).engine == "span"
+    plain = _chosen(*moons(1200), exact_sizes=ExactSizes(**sizes, most=100))
+    assert plain.engine == "span"
 
 
 # What held-out rows say.

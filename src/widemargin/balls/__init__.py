@@ -12,10 +12,10 @@ from widemargin.balls.exact import (
     earlier_of,
     factors_take_long,
     fit_exact,
-    fit_if_few,
     fit_on_set,
     matrix_fits,
 )
+from widemargin.balls.exact_cost import cost_of_exact
 from widemargin.balls.fixed_radius import FixedRadiusBall
 from widemargin.balls.look import Directions
 from widemargin.balls.minimum import MinimumBall
@@ -29,11 +29,11 @@ __all__ = [
     "Directions",
     "FixedRadiusBall",
     "MinimumBall",
+    "cost_of_exact",
     "earlier_of",
     "factors_take_long",
     "fit_core",
     "fit_exact",
-    "fit_if_few",
     "fit_on_set",
     "fit_one_by_one",
     "matrix_fits",

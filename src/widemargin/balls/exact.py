@@ -177,22 +177,6 @@ def fit_on_set(
     return _in_turn(solver, problem, precisions, options), solvers[-1].expected
 
 
-def fit_if_few(problem: Problem, options: MachineOptions, work: float) -> Fitted:
-    """Fit the SVM itself if a factor of its support takes no more than `work` multiplications.
-
-    It ends with `Ended.CAPACITY` otherwise.
-    """
-    on_set, expected = fit_on_set(problem, options, work)
-    if on_set.stop.kind is not Ended.CAPACITY or expected**3 / 3.0 > work:
-        return on_set
-    if not matrix_fits(problem, options):
-        return on_set
-    # Not few enough for a set, and not too many for all rows at once.
-    precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
-    options = replace(options, earlier=earlier_of(on_set) or options.earlier)
-    return _in_turn(ExactMatrix, problem, precisions, options, on_set.certificate)
-
-
 def matrix_fits(problem: Problem, options: MachineOptions) -> bool:
     """Return whether the matrix of all kernel values fits into memory, of the largest pair too."""
     if problem.partial:

@@ -70,6 +70,8 @@ class MarginDual:
         The dual variables. Some may be negative where the solution was cut short.
     residual : ndarray of shape (n,)
         1 − Qα: how far each row is inside its margin.
+    cost : float
+        What it took to come here, in multiplications of a factorisation.
     """
 
     K: NDArray[Any]
@@ -77,6 +79,7 @@ class MarginDual:
     ridge: Vector
     alpha: Vector
     residual: Vector
+    cost: float = 0.0
 
     @classmethod
     def at(
@@ -195,7 +198,7 @@ def next_round(
         Multiplications of Newton steps after which the call returns.
     """
     after = replace(point, alpha=point.alpha.copy(), residual=point.residual.copy())
-    fresh = not point.alpha.any()
+    fresh, cost = not point.alpha.any(), np.zeros(1)
     ended = small.solve(
         lapack_addresses(),
         np.ascontiguousarray(point.K),
@@ -207,8 +210,10 @@ def next_round(
         tol,
         work,
         fresh,
+        cost,
     )
     _check_positive(ended)
+    after.cost += float(cost[0])
     return after, ended != small.UNFINISHED
 
 

@@ -187,8 +187,12 @@ def newton(
     gap: float,
     tol: float,
     work: float,
+    cost: Any,
 ) -> int:
-    """Newton's method on the primal, in kernel space; α and its residual are changed in place."""
+    """Newton's method on the primal, in kernel space; α and its residual are changed in place.
+
+    The arguments are those of the small machine (``small_loops.solve``).
+    """
     n = len(alpha)
     margin = 1.0 - residual - ridge * alpha
     point = alpha.copy()
@@ -236,7 +240,9 @@ def newton(
         step, change, double = _newton_step(addresses, K, sign, ridge, index, right, double)
         if not len(step):
             return NOT_POSITIVE
-        spent += float(len(index)) ** 3 / 3.0 + PRODUCT_COST * float(len(index) + len(drop)) * n
+        taken = float(len(index)) ** 3 / 3.0 + PRODUCT_COST * float(len(index) + len(drop)) * n
+        spent += taken
+        cost[0] += taken
         base[index] += step
         direction = base - point
         moved = base_margin + change - margin

@@ -82,6 +82,7 @@ def _grown(
             tol,
             np.inf,
             first,
+            np.zeros(1),
         )
         used = np.flatnonzero(start)
         if first and len(used) > _MOST_FIRST * len(members):
@@ -146,7 +147,8 @@ def solve_on(
     part = K if len(index) == K.shape[0] else gather(K, index)
     used = np.flatnonzero(alpha)
     residual[:] = 1.0 - ridge * alpha - changed(part, sign, used, alpha[used])
-    return solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, len(used) == 0)
+    fresh, cost = len(used) == 0, np.zeros(1)
+    return solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, fresh, cost)
 
 
 @njit(nogil=True, cache=True)
@@ -283,7 +285,8 @@ def solve_all(
         part = K if len(index) == n else gather(K, index)
         alpha = np.zeros(len(index))
         residual = np.ones(len(index))
-        ended = solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, True)
+        cost = np.zeros(1)
+        ended = solve(addresses, part, sign, ridge, alpha, residual, gap, tol, np.inf, True, cost)
         primal, dual = objectives(alpha, residual, ridge)
         beta[index, p] = sign * alpha
         intercept[p] = (sign * alpha).sum()
@@ -346,7 +349,8 @@ def solve_path(
             used = np.flatnonzero(alpha)
             residual[:] = 1.0 - ridge * alpha - changed(part, sign, used, alpha[used])
             fresh = len(used) == 0
-            solve(addresses, part, sign, ridge, alpha, residual, gap, 0.0, np.inf, fresh)
+            cost = np.zeros(1)
+            solve(addresses, part, sign, ridge, alpha, residual, gap, 0.0, np.inf, fresh, cost)
         beta[:, c] = sign * alpha
 
 

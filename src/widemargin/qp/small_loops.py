@@ -57,7 +57,15 @@ LEVEL_GAP = 1e-2
 
 @njit(nogil=True, cache=True)
 def _ascent(
-    K: Any, sign: Any, ridge: Any, diagonal: Any, alpha: Any, residual: Any, gap: float, tol: float
+    K: Any,
+    sign: Any,
+    ridge: Any,
+    diagonal: Any,
+    alpha: Any,
+    residual: Any,
+    gap: float,
+    tol: float,
+    cost: Any,
 ) -> bool:
     """Coordinate ascent as long as it is worth its time; return whether the gap is reached.
 
@@ -71,6 +79,7 @@ def _ascent(
     while True:
         updates = ascend(K, sign, ridge, diagonal, alpha, residual, tol, spell)
         spent += _UPDATE_COST * updates * n
+        cost[0] += _UPDATE_COST * updates * n
         if is_solved(alpha, residual, ridge, gap, tol):
             return True
         support = float((alpha > 0.0).sum())
@@ -165,6 +174,7 @@ def _rounds(
     gap: float,
     tol: float,
     work: float,
+    cost: Any,
 ) -> int:
     """Ascent and steps on the support in turn, in place; return how it ended.
 
@@ -179,12 +189,13 @@ def _rounds(
     before = primal - dual
     spent = 0.0
     for _ in range(_MOST_ROUNDS):
-        if _ascent(K, sign, ridge, diagonal, alpha, residual, gap, tol):
+        if _ascent(K, sign, ridge, diagonal, alpha, residual, gap, tol, cost):
             return SOLVED
         index = _support_and_worst(alpha, residual)
         spent += float(len(index)) ** 3
         if spent > _MOST_FACTORS * float(len(index)) ** 3:
             return STUCK
+        cost[0] += float(len(index)) ** 3 / 3.0
         step = _best_on(addresses, K, sign, ridge, index, alpha, residual)
         if len(step) == 0:
             return STUCK
@@ -220,6 +231,7 @@ def solve(
     tol: float,
     work: float,
     fresh: bool,
+    cost: Any,
 ) -> int:
     """Solve the dual on K to a relative gap, in place; return how it ended.
 
@@ -239,6 +251,8 @@ def solve(
         Multiplications of Newton steps after which to return, so that a clock can be looked at.
     fresh : bool
         Whether the start is zero. Every second, fourth, ... row is then solved first.
+    cost : ndarray of shape (1,)
+        To which the work of the call is added, in multiplications of a factorisation.
     """
     n = len(alpha)
     turning = (alpha >= 0.0).all()
@@ -255,17 +269,17 @@ def solve(
             rough = max(gap, LEVEL_GAP)
             own, price = sign[index], ridge[index]
             # Where rounds do not do on half of the rows, they will not on all of them.
-            ended = _rounds(addresses, part, own, price, start, left, rough, tol, np.inf)
+            ended = _rounds(addresses, part, own, price, start, left, rough, tol, np.inf, cost)
             turning = ended == SOLVED
             if not turning:
-                newton(addresses, part, own, price, start, left, rough, tol, work)
+                newton(addresses, part, own, price, start, left, rough, tol, work, cost)
             alpha[index] = np.maximum(start, 0.0)
             stride //= 2
         used = np.flatnonzero(alpha)
         if len(used):
             residual[:] = 1.0 - changed(K, sign, used, alpha[used]) - ridge * alpha
     if turning:
-        ended = _rounds(addresses, K, sign, ridge, alpha, residual, gap, tol, work)
+        ended = _rounds(addresses, K, sign, ridge, alpha, residual, gap, tol, work, cost)
         if ended != STUCK:
             return ended
-    return newton(addresses, K, sign, ridge, alpha, residual, gap, tol, work)
+    return newton(addresses, K, sign, ridge, alpha, residual, gap, tol, work, cost)

@@ -23,6 +23,7 @@ from widemargin.span.span_engine import (
     SpanOptions,
     fit_span,
     fit_span_with_scores,
+    most_vectors,
     solve_in_span,
     span_solver,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "as_strategy",
     "fit_span",
     "fit_span_with_scores",
+    "most_vectors",
     "solve_in_span",
     "span_solver",
 ]

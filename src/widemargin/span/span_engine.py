@@ -123,6 +123,11 @@ def span_solver(problem: Problem, options: SpanOptions) -> SpanFit:
     )
 
 
+def most_vectors(n_rows: int) -> int:
+    """Return how many vectors a span of so many rows may have where the gain decides."""
+    return min(_MOST_AUTO, int(_AUTO_SHARE * n_rows))
+
+
 def _wanted(problem: Problem, choice: Choice, options: SpanOptions) -> int:
     """Return how many vectors there may be, whatever the memory."""
     if options.max_vectors is not None:
@@ -130,7 +135,7 @@ def _wanted(problem: Problem, choice: Choice, options: SpanOptions) -> int:
     if choice.available is not None:
         return choice.available
     # Drawn at once, nobody has looked at what half of them would do.
-    most = min(_MOST_AUTO, int(_AUTO_SHARE * problem.n)) if choice.nested else 0
+    most = most_vectors(problem.n) if choice.nested else 0
     return min(problem.n, max(_AUTO_AT_ONCE, most))
 
 

@@ -9,6 +9,11 @@ The span of the sample is small too, for the sake of time: what more vectors wou
 than what more rows give to cells. Where both are equally good, cells that do not gain from more
 rows are not worth their many vectors.
 
+Where the span wins, the exact machine of a smaller sample is set beside a span with as large a part
+of the sample as vectors as that of all rows may have. Some kernels have no small span: rows of many
+features that have little to do with each other, as those of texts. The exact machine is then taken
+if it is clearly better, and not too large.
+
 Where time is limited, a choice has a part of it. If that does not last, it is the span, which has a
 machine of all rows at any time.
 """
@@ -22,12 +27,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from widemargin.arrays import Matrix
+from widemargin.balls import cost_of_exact, fit_exact
 from widemargin.cells import CellMachines, CellOptions, Partition, fit_cells
 from widemargin.cells.uncut import exact_is_cheap, work_allowed
-from widemargin.expansion import Expansion
+from widemargin.expansion import Expansion, Fitted
 from widemargin.loop import Deadline
 from widemargin.problem import Problem, class_scores, winners
-from widemargin.span import fit_span
+from widemargin.span import fit_span, most_vectors
 
 # A cell must hold a small part of the rows to learn from.
 _PARTS = 3
@@ -35,7 +41,7 @@ _PARTS = 3
 _TRIAL_TOL = 1e-2
 # How many times the errors of the span those of cells may be,
 _ERRORS = 1.02
-# and below which they are clearly better: a span has far fewer vectors.
+# and below which cells, or an exact machine, are clearly better: a span has far fewer vectors.
 _CLEARLY = 0.95
 # Between the two, cells are taken if twice the rows leave them no more than this many of their
 # errors: they will gain from all rows what a span will not.
@@ -66,6 +72,10 @@ class TrialSizes:
         Rows of these cells.
     cells : tuple of int
         Sizes of cells to choose from.
+    exact_learn : int
+        Rows to learn from, at the most, where the exact machine is compared with a span.
+    exact_share : float
+        The same as a share of all.
     """
 
     least_rows: int = 12_000
@@ -75,6 +85,8 @@ class TrialSizes:
     vectors: int = 500
     cell: int = 150
     cells: tuple[int, ...] = (300, 1000, 3000)
+    exact_learn: int = 2000
+    exact_share: float = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +133,8 @@ class Decision:
     reason : str
         The accuracies that decided.
     work : float
-        Multiplications that a factor of the support of the exact machine may take: where it would
-        be more, the choice is another.
+        Multiplications that the exact machine may take: where it turns out that it would take
+        more, `of_many_vectors` decides.
     """
 
     engine: str
@@ -138,14 +150,14 @@ def choose_engine(problem: Problem, options: ChoiceOptions) -> Decision:
         in_span = None if options.in_span is None else options.in_span.n_problems
         sizes = options.exact_sizes
         if options.in_a_span:
-            return without_exact(problem, options)
+            return Decision("span", size)
         if _one_of_many(problem, options):
             return Decision("exact", size, work=work_allowed(problem, sizes, in_span))
         if exact_is_cheap(problem, options, n_in_span=in_span):
             return Decision("exact", size)
-        return without_exact(problem, options)
+        return by_trial(problem, options)
     if engine == "cells" and not options.size_given:
-        return size_of_cells(problem, options)
+        return size_of_cells(problem, _in_time(options))
     return Decision(engine, size)
 
 
@@ -157,13 +169,42 @@ def _one_of_many(problem: Problem, options: ChoiceOptions) -> bool:
     return one and sizes.always < problem.n <= sizes.most
 
 
-def without_exact(problem: Problem, options: ChoiceOptions) -> Decision:
-    """Return the engine for a problem that is too large for the exact machine."""
+def of_many_vectors(problem: Problem, options: ChoiceOptions, work: float) -> Decision:
+    """Return the engine for a problem whose exact machine has many support vectors.
+
+    Parameters
+    ----------
+    problem : Problem
+        One problem.
+    options : ChoiceOptions
+        What the engine is chosen for.
+    work : float
+        Multiplications that the exact machine may take without being compared.
+    """
+    if cost_of_exact(problem, options.exact_sizes.probe) <= work:
+        return Decision("exact", options.trial.cells[0])
+    return by_trial(problem, options)
+
+
+def by_trial(problem: Problem, options: ChoiceOptions) -> Decision:
+    """Return the engine for a problem whose exact machine is not cheap."""
     size = options.trial.cells[0]
     if options.loss == "hinge":
         # A span knows the squared hinge only.
-        return size_of_cells(problem, options) if options.cuttable else Decision("exact", size)
-    return cells_or_span(problem, options) if options.cuttable else Decision("span", size)
+        timed = _in_time(options)
+        return size_of_cells(problem, timed) if options.cuttable else Decision("exact", size)
+    if not options.cuttable:
+        return Decision("span", size)
+    options = _in_time(options)
+    decision = cells_or_span(problem, options)
+    if decision.engine == "cells" or options.deadline.passed:
+        return decision
+    return exact_or_span(problem, options, decision)
+
+
+def _in_time(options: ChoiceOptions) -> ChoiceOptions:
+    """Return options whose deadline is when it must have been decided."""
+    return replace(options, deadline=options.deadline.part(_TIME_TO_CHOOSE))
 
 
 @dataclass(frozen=True)
@@ -186,7 +227,13 @@ class Trial:
     options: ChoiceOptions
 
     @classmethod
-    def of(cls, problem: Problem, options: ChoiceOptions, share: float = 1.0) -> Trial | None:
+    def of(
+        cls,
+        problem: Problem,
+        options: ChoiceOptions,
+        share: float = 1.0,
+        learn: int | None = None,
+    ) -> Trial | None:
         """Return a sample of the rows, or None where they are too few to be told apart.
 
         Parameters
@@ -194,13 +241,15 @@ class Trial:
         problem : Problem
             All rows.
         options : ChoiceOptions
-            How machines are to be fitted.
+            How machines are to be fitted; their deadline is when it must have been decided.
         share : float, default=1.0
-            The part of the rows that may be learnt from.
+            The part of the rows that may be learnt from,
+        learn : int, default=None
+            and their number; None for that of `options`.
         """
-        learn = min(options.trial.learn, int(share * problem.n), problem.n // 2)
+        most = options.trial.learn if learn is None else learn
+        learn = min(most, int(share * problem.n), problem.n // 2)
         size = min(learn + options.trial.judge, problem.n)
-        deadline = options.deadline.part(_TIME_TO_CHOOSE)
         # Rows come in the order of a hash: the first ones are a sample.
         trial = cls(
             problem.subset(np.arange(learn)),
@@ -209,7 +258,6 @@ class Trial:
             replace(
                 options,
                 tol=_TRIAL_TOL,
-                deadline=deadline,
                 max_vectors=None,
                 earlier=None,
                 report=None,
@@ -242,11 +290,18 @@ class Trial:
     def of_span(self, n_vectors: int) -> float | None:
         """Return the accuracy of a span; None if there was too little time."""
         fitted = fit_span(self.in_span, replace(self.options, max_vectors=n_vectors))
+        return self._of_expansion(fitted, self.in_span)
+
+    def of_exact(self) -> float | None:
+        """Return the accuracy of the exact machine; None if there was too little time."""
+        return self._of_expansion(fit_exact(self.learn, self.options), self.learn)
+
+    def _of_expansion(self, fitted: Fitted, stated: Problem) -> float | None:
         if self._cut_short():
             return None
         kernel = self.judge.kernel
         machine = Expansion(kernel, fitted.vectors, fitted.coef, fitted.intercept)
-        return self.accuracy(machine.values(self.judge.rows), self.in_span)
+        return self.accuracy(machine.values(self.judge.rows), stated)
 
     def of_cells(self, size: int) -> float | None:
         """Return the accuracy of cells of a size; None if there was too little time."""
@@ -312,6 +367,28 @@ def decided(
         better = 1.0 - cells <= _GAINING * (1.0 - of_half)
         reason += f" ({100 * of_half:.1f} % with half of the rows)"
     return Decision("cells" if better else "span", sizes.cells[0], reason)
+
+
+def exact_or_span(problem: Problem, options: ChoiceOptions, span: Decision) -> Decision:
+    """Choose between the exact machine and a span, which is the decision so far."""
+    sizes, trial = options.exact_sizes, options.trial
+    if problem.n > sizes.most_if_better:
+        return span
+    if cost_of_exact(problem, sizes.probe) > sizes.work_if_better:
+        return span
+    sample = Trial.of(problem, options, trial.exact_share, trial.exact_learn)
+    if sample is None:
+        return span
+    share = most_vectors(problem.n) / problem.n
+    by_span = sample.of_span(max(1, int(share * sample.learn.n)))
+    by_exact = None if by_span is None else sample.of_exact()
+    if by_span is None or by_exact is None or 1.0 - by_exact > _CLEARLY * (1.0 - by_span):
+        return span
+    reason = (
+        f"on held-out rows of a sample {100 * by_span:.1f} % in a span, "
+        f"{100 * by_exact:.1f} % by the exact machine"
+    )
+    return Decision("exact", span.size, reason)
 
 
 def size_of_cells(problem: Problem, options: ChoiceOptions) -> Decision:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.balls import fit_if_few
+from widemargin.balls import fit_on_set
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.estimator import dense
@@ -25,7 +25,7 @@ from widemargin.loop import Ended, Resources
 from widemargin.problem import Problem, one_vs_one
 from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
-from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, without_exact
+from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.svm.exact_from_span import fit_exact_from_span
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
@@ -105,9 +105,9 @@ class MarginClassifier(KernelClassifier):
     engine : {"auto", "exact", "span", "cells"}, default="auto"
         The exact machine; the span fit; a machine for each cell of a partition; or, for "auto", the
         first for up to 5,000 different rows of a problem (a pair of classes counts its own rows),
-        and for up to 200,000 if so few of them support it that it takes no longer than a span.
-        Whether they do shows on a part of the rows. Otherwise it is one of the others, whichever
-        does better on held-out rows of a sample. `engine_` tells which.
+        and for up to 200,000 if it takes no longer than a span, as parts of the rows tell.
+        Otherwise held-out rows of a sample decide; the exact machine is then one of the choices
+        for up to 40,000 rows. `engine_` tells which it was.
     cells : int, array of shape (n_cells, n_features), `CellParameters` or "auto", default="auto"
         With ``engine="cells"``: about how many rows a cell has, or the centres of the cells (with
         a kernel width and a C for each, if one likes); a row belongs to the nearest centre. "auto"
@@ -256,9 +256,9 @@ class MarginClassifier(KernelClassifier):
             decision = choose_engine(elsewhere, options)
         fitted: Fitted | None = None
         if math.isfinite(decision.work):
-            fitted = fit_if_few(elsewhere, options, decision.work)
+            fitted, _ = fit_on_set(elsewhere, options, decision.work)
             if fitted.stop.kind is Ended.CAPACITY:
-                decision, fitted = without_exact(elsewhere, options), None
+                decision, fitted = of_many_vectors(elsewhere, options, decision.work), None
         stated = in_span if decision.engine == "span" else elsewhere
         if earlier is not None and earlier.coef.shape[1] == stated.n_problems:
             options = replace(options, earlier=earlier)
