@@ -280,10 +280,10 @@ def test_machines_in_spans_have_a_bound_on_the_full_problem_beside_the_others():
 
 def test_cells_that_were_not_reached_are_constants():
     reached = []
-    solver = _Pretended(range(1, 301), lambda cell: reached.append(cell) or _pretended())
+    solver = _Pretended(range(1, 1069), lambda cell: reached.append(cell) or _pretended())
     gaps = []
     result = run(solver, Limits(max_iter=2), lambda known: gaps.append(known.gap))
-    assert len(reached) == 256
+    assert len(reached) == 1024
     assert gaps == [1.0, 1.0]
     machines = solver.machines(result.state)
     constant = [constant_machine(solver.problem, index, solver.problem.rows.take(index[:1]))
@@ -291,8 +291,8 @@ def test_cells_that_were_not_reached_are_constants():
     for machine, expected in zip(machines, constant, strict=False):
         assert_array_equal(machine.intercept, expected.intercept)
         assert machine.certificate == expected.certificate
-    assert [machine.certificate.primal for machine in machines[44:]] == [1.0] * 256
-    primal = 256.0 + sum(machine.certificate.primal for machine in constant)
+    assert [machine.certificate.primal for machine in machines[44:]] == [1.0] * 1024
+    primal = 1024.0 + sum(machine.certificate.primal for machine in constant)
     assert result.certificate.primal == pytest.approx(primal)
     assert result.certificate.gap == pytest.approx(1 - result.certificate.dual / primal)
     assert result.certificate.stopped == "max_iter=2 reached"

@@ -28,7 +28,7 @@ from widemargin.problem import Problem
 from widemargin.threads import ordered_map
 
 # Cells of a step: threads wait for each other at its end, and a user sees a line for it.
-_AT_A_TIME = 256
+_AT_A_TIME = 1024
 # Rows of the cells that are a task of a thread: so many are some milliseconds.
 _RUN = 2000
 # Vectors of each problem in a cell, at the least, where there is a budget.

@@ -10,6 +10,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+# Rows whose products with the centres are made at a time: so many, fewer where centres are many,
+# and some in any case.
+_TILE = 256
+_TILE_VALUES = 1_000_000
+_LEAST_TILE = 16
+
 
 @njit(nogil=True, cache=True)
 def nearest(
@@ -49,6 +55,26 @@ def nearest(
     distance : ndarray of shape (m, count)
         Where the distances are written.
     """
+    step = max(_LEAST_TILE, min(_TILE, _TILE_VALUES // len(centers)))
+    for first in range(0, len(rows), step):
+        tile = slice(first, min(len(rows), first + step))
+        place, far_from = cell[tile], distance[tile]
+        _nearest(rows[tile], origin, unit, far, centers, square, right, place, far_from)
+
+
+@njit(nogil=True, cache=True)
+def _nearest(
+    rows: Any,
+    origin: Any,
+    unit: float,
+    far: float,
+    centers: Any,
+    square: Any,
+    right: Any,
+    cell: Any,
+    distance: Any,
+) -> None:
+    """Do the same for rows whose products with all centres stay in the processor's cache."""
     m, d = rows.shape
     points = np.empty((m, d))
     n_cells, count = len(centers), cell.shape[1]

@@ -25,7 +25,7 @@ from scipy import sparse
 
 from widemargin.arrays import IndexArray
 from widemargin.loop import Deadline
-from widemargin.rows import Rows
+from widemargin.rows import TALL, Rows
 from widemargin.threads import Compiled, ordered_map
 
 loops = Compiled("widemargin.cells.nearest_loops")
@@ -93,9 +93,9 @@ class Partition:
     def nearest(self, rows: Rows, count: int = 1) -> Near:
         """Return the nearest centres of all rows, fewer than `count` where there are fewer."""
         count = min(count, self.n_cells)
-        # Scores and whether they are close, the row about the mean and about each of its centres.
-        width = 2 * self.n_cells + (2 + count) * rows.shape[1]
-        parts = list(rows.scan(_Nearest(self._ready, count), width=width))
+        # The answer, and a row that is made dense.
+        width = 2 * count + rows.shape[1]
+        parts = list(rows.scan(_Nearest(self._ready, count), width=width, most_rows=TALL))
         cell = np.concatenate([cell for cell, _ in parts])
         return Near(cell, np.concatenate([distance for _, distance in parts]))
 
@@ -168,8 +168,7 @@ class Members:
         numbers = np.arange(partition.n_cells) if chosen is None else chosen
         near = partition.nearest(rows, 2 if overlap > 0 else 1)
         nearest = near.cell[:, 0]
-        order = np.argsort(nearest, kind="stable")
-        first = np.searchsorted(nearest[order], np.arange(partition.n_cells + 1))
+        order, first = grouped(nearest, partition.n_cells)
         filled = np.flatnonzero(np.diff(first))
         inside = [order[first[c] : first[c + 1]] for c in filled]
         if len(filled) < partition.n_cells:
@@ -186,18 +185,32 @@ def _with_neighbours(
     near: Near, filled: IndexArray, inside: list[IndexArray], overlap: float
 ) -> list[IndexArray]:
     """Return the rows of each cell with the rows nearest to it from outside."""
-    second = near.cell[:, 1]
+    order, first = grouped(near.cell[:, 1], int(filled[-1]) + 1)
     # 0 at the edge, and the larger the farther inside another cell.
-    depth = near.distance[:, 1] - near.distance[:, 0]
-    order = np.lexsort((depth, second))
-    first = np.searchsorted(second[order], np.append(filled, filled[-1] + 1))
-    last = np.searchsorted(second[order], filled, side="right")
+    depth = (near.distance[:, 1] - near.distance[:, 0])[order]
     wider = []
-    for c, rows in enumerate(inside):
-        room = min(round(overlap * len(rows)), int(last[c] - first[c]))
-        guests: NDArray[Any] = order[first[c] : first[c] + room]
-        wider.append(np.sort(np.concatenate([rows, guests])))
+    for c, rows in zip(filled, inside, strict=True):
+        outside = slice(first[c], first[c + 1])
+        by_depth = np.argsort(depth[outside], kind="stable")[: round(overlap * len(rows))]
+        wider.append(np.sort(np.concatenate([rows, order[outside][by_depth]])))
     return wider
+
+
+def grouped(number: IndexArray, n_groups: int) -> tuple[IndexArray, IndexArray]:
+    """Return rows in the order of their groups, and where each group begins, and the end.
+
+    Parameters
+    ----------
+    number : ndarray of int of shape (n,)
+        The group of each row.
+    n_groups : int
+        Groups.
+    """
+    # Small numbers are sorted without being compared.
+    small = number.astype(np.uint16) if n_groups <= 2**16 else number
+    order: IndexArray = np.argsort(small, kind="stable")
+    begins = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=n_groups))])
+    return order, begins
 
 
 def partition_by_kmeans(rows: Rows, size: int, threads: int, deadline: Deadline) -> Partition:
@@ -292,8 +305,7 @@ def _balanced(
     tiny, large = count < _TINY * wanted, count > _TOO_LARGE * wanted
     if not tiny.any() and not large.any():
         return None
-    order = np.argsort(nearest, kind="stable")
-    first = np.searchsorted(nearest[order], np.arange(len(centers) + 1))
+    order, first = grouped(nearest, len(centers))
     more = []
     for cell in np.flatnonzero(large):
         members = order[first[cell] : first[cell + 1]]

@@ -14,6 +14,7 @@ from widemargin.rows.distinct import (
 )
 from widemargin.rows.memory import check_memory, parse_memory, rows_per_block, threads_within
 from widemargin.rows.rows import (
+    TALL,
     ArrayRows,
     CSRRows,
     PrecomputedRows,
@@ -23,6 +24,7 @@ from widemargin.rows.rows import (
 )
 
 __all__ = [
+    "TALL",
     "ArrayRows",
     "CSRRows",
     "Distinct",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from widemargin.arrays import IndexArray
-from widemargin.rows.rows import Rows
+from widemargin.rows.rows import TALL, Rows
 from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.rows.hash_loops")
@@ -68,11 +68,13 @@ def distinct_rows(rows: Rows, code: NDArray[np.intp], weight: NDArray[np.float64
     kept = np.flatnonzero(weight > 0)
     # Blocks of neighbours are read faster than rows by their numbers.
     key = row_keys(rows, code[kept], None if len(kept) == len(weight) else kept)
-    # A stable sort puts the first occurrence of a row in front of its copies.
-    order = np.argsort(key, kind="stable")
-    kept, key = kept[order], key[order]
+    order = np.argsort(key)
     first = np.ones(len(kept), dtype=bool)
-    first[1:] = key[1:] != key[:-1]
+    first[1:] = np.diff(key[order]) != 0
+    if not first.all():
+        # A stable sort, which takes longer, puts the first occurrence of a row before its copies.
+        order = np.argsort(key, kind="stable")
+    kept = kept[order]
     _separate_collisions(rows, kept, code, first)
     group = np.cumsum(first) - 1
     leader = kept[first]
@@ -98,7 +100,7 @@ def row_keys(
         Row numbers; None means all rows.
     """
     constants = _column_constants(rows.shape[1])
-    key = rows.gather(_RowHash(constants), index)
+    key = rows.gather(_RowHash(constants), index, most_rows=TALL)
     return _mix(key + _mix((code + 1).astype(np.uint64)))
 
 
@@ -156,7 +158,7 @@ def _separate_collisions(
     start = np.flatnonzero(first)
     group = np.searchsorted(start, copies) - 1
     leaders = kept[start[group]]
-    same = rows.gather(_SameAs(rows, leaders), kept[copies])
+    same = rows.gather(_SameAs(rows, leaders), kept[copies], most_rows=TALL)
     same &= code[leaders] == code[kept[copies]]
     # Who is equal to whom in such a group does not matter: unmerged copies are correct too.
     first[copies[np.isin(group, group[~same])]] = True
@@ -225,7 +227,7 @@ def weighted_moments(rows: Rows, weight: NDArray[np.float64]) -> Moments:
     total = float(weight.sum())
     s1, s2 = np.zeros(d), np.zeros(d)
     with np.errstate(over="ignore", invalid="ignore"):
-        for b1, b2 in rows.scan(_Sums(weight, origin)):
+        for b1, b2 in rows.scan(_Sums(weight, origin), most_rows=TALL):
             s1 += np.asarray(b1).ravel()
             s2 += np.asarray(b2).ravel()
         offset = s1 / total

@@ -21,6 +21,8 @@ from widemargin.threads import ordered_map
 
 Answer = TypeVar("Answer", covariant=True)
 
+# Rows of a block for visitors that do little with a row: threads hold each other up between blocks.
+TALL = 8192
 # Bytes of rows and answers that are looked at sooner than a thread has started.
 _WORTH_A_THREAD = 2_000_000
 
@@ -118,6 +120,7 @@ class Rows(ABC):
         *,
         width: int = 1,
         answer_bytes: int = 0,
+        most_rows: int = 0,
     ) -> Iterator[Answer]:
         """Yield visit(block, where) for every block, in block order.
 
@@ -132,6 +135,9 @@ class Rows(ABC):
             block size.
         answer_bytes : int, default=0
             What each answer takes, where that is much: fewer threads work at a time then.
+        most_rows : int, default=0
+            Rows of a block at the most, for a visitor that does little with each of them; 0 for as
+            many as are good for products with vectors.
 
         Yields
         ------
@@ -140,7 +146,7 @@ class Rows(ABC):
         """
         n = self.shape[0] if index is None else len(index)
         each = 8 * width + self._row_bytes()
-        step = rows_per_block(self.memory, each, self._most_rows)
+        step = rows_per_block(self.memory, each, max(most_rows, self._most_rows))
 
         def visit_at(where: slice) -> Answer:
             return visit(self.block(where if index is None else index[where]), where)
@@ -157,6 +163,7 @@ class Rows(ABC):
         *,
         width: int = 1,
         dtype: DTypeLike | None = None,
+        most_rows: int = 0,
     ) -> NDArray[Any]:
         """Return what `visit` says of every row in one array, of the type of its answers if None.
 
@@ -165,7 +172,7 @@ class Rows(ABC):
         n = self.shape[0] if index is None else len(index)
         out: NDArray[Any] | None = None
         first = 0
-        for part in self.scan(visit, index, width=width):
+        for part in self.scan(visit, index, width=width, most_rows=most_rows):
             if out is None:
                 out = np.empty((n, *part.shape[1:]), dtype=dtype or part.dtype)
             out[first : first + len(part)] = part
