@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from widemargin.qp.margin_loops import gather
+from widemargin.qp.margin_loops import gather, mix
 from widemargin.qp.newton_loops import SOLVED, STUCK, UNFINISHED, changed, is_solved, objectives
 from widemargin.qp.small_loops import LEVEL_GAP, solve
 
@@ -23,17 +23,32 @@ _MOST_SHARE = 0.4
 _MOST_FIRST = 0.8
 # Sets at the most.
 _MOST_SETS = 12
+# Values of a piece of a row, on the average, from which pieces are summed and not values.
+_LEAST_PIECE = 16
 
 
 @njit(nogil=True, cache=True)
 def _mixture(K: Any, rows: Any, index: Any, coef: Any) -> Any:
-    """Return Σ coef_i K[rows_i, index] + Σ coef, summed in float64."""
-    total = np.full(len(index), coef.sum())
-    for i in range(len(rows)):
-        row = K[rows[i]]
-        c = coef[i]
-        for j in range(len(index)):
-            total[j] += c * row[index[j]]
+    """Return Σ coef_i K[rows_i, index] + Σ coef, summed in float64.
+
+    Where the index is a few runs of neighbours, as that of two classes or of a fold is, whole
+    pieces are summed.
+    """
+    m = len(index)
+    total = np.full(m, coef.sum())
+    ends = np.flatnonzero(np.diff(index) != 1) + 1
+    if len(ends) * _LEAST_PIECE > m:
+        for i in range(len(rows)):
+            row = K[rows[i]]
+            c = coef[i]
+            for j in range(m):
+                total[j] += c * row[index[j]]
+        return total
+    begin = 0
+    for piece in range(len(ends) + 1):
+        end = ends[piece] if piece < len(ends) else m
+        total[begin:end] += mix(K, rows, coef, index[begin], end - begin)
+        begin = end
     return total
 
 
