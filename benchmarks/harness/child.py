@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.harness.datasets import Dataset, load
 from benchmarks.harness.fits import Found, Keep, Spec, build, fitted, imported, timed_answers
+from benchmarks.harness.sources import modules_loaded
 
 
 def plain(value: Any) -> Any:
@@ -64,7 +65,8 @@ def main(spec_path: str, result_path: str) -> None:
     load_seconds = time.perf_counter() - start
 
     def write(path: str, found: Found) -> None:
-        Path(path).write_text(json.dumps(plain({"load_seconds": load_seconds, **found})))
+        about = {"load_seconds": load_seconds, "modules": modules_loaded()}
+        Path(path).write_text(json.dumps(plain({**about, **found})))
 
     task = measure if spec["task"] is None else imported(spec["task"])
     write(result_path, task(spec, data, lambda found: write(f"{result_path}.fitted", found)))

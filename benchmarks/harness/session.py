@@ -18,6 +18,7 @@ from benchmarks.harness import runner
 from benchmarks.harness.records import Record, merged
 from benchmarks.harness.report import Table, markdown_page
 from benchmarks.harness.runner import ROOT, Measurement, installed, title_of
+from benchmarks.harness.sources import age, commit, hash_of
 
 RESULTS = ROOT / "benchmarks" / "results"
 LIBRARIES = ("widemargin", "numpy", "scipy", "scikit-learn", "numba")
@@ -85,12 +86,16 @@ def processor_name() -> str:
     return named[0] if named else platform.machine()
 
 
-def facts_of(run: Record) -> str:
-    return (
-        f"`{run['command']}`, {run['date'][:10]}, {run['machine']['processor']}, "
+def facts_of(run: Record, records: Sequence[Record]) -> str:
+    """Where the figures of a run come from, and whether they are older than the code."""
+    made = f", commit {run['commit']}" if run.get("commit") else ""
+    said = (
+        f"`{run['command']}`, {run['date'][:10]}{made}, {run['machine']['processor']}, "
         f"{run['machine']['cpus']} CPUs, {run['threads']} threads; "
         + ", ".join(f"{library} {version}" for library, version in run["versions"].items())
     )
+    old = age(records, run.get("sources", {}))
+    return f"{said}. {old}" if old else said
 
 
 # ---------------------------------------------------------------- sessions
@@ -132,6 +137,8 @@ class Session:
             "timeout": timeout,
             "machine": machine(),
             "versions": versions(),
+            "commit": commit(),
+            "sources": {},
         }
         results.mkdir(parents=True, exist_ok=True)
 
@@ -151,9 +158,18 @@ class Session:
                 flush=True,
             )
             record = runner.measure(measurement, self.timeout, self.threads)
-            self.keep(record)
+            self.keep(self.with_source(record))
             print(self.say(record), flush=True)
             (self.results / f"{self.name}.json").write_text(self.document())
+
+    def with_source(self, record: Record) -> Record:
+        """The record with a hash of the modules it has run, which the header lists."""
+        modules = record.pop("modules", None)
+        source = None if modules is None else hash_of(modules)
+        if source is None:
+            return record
+        self.header["sources"][source] = modules
+        return {**record, "source": source}
 
     def keep(self, record: Record) -> None:
         self.records.append(record)
@@ -164,7 +180,7 @@ class Session:
 
     def facts(self) -> list[str]:
         """Where the figures come from, a paragraph a run."""
-        return [facts_of(self.header)]
+        return [facts_of(self.header, self.records)]
 
     def write(self, title: str, tables: Sequence[Table], notes: Sequence[str] = ()) -> None:
         """The Markdown page, to the screen and beside the JSON."""
@@ -205,4 +221,7 @@ class MergedSession(Session):
         return f'{head[:-2]},\n "records": [\n{lines}\n ]\n}}\n'
 
     def facts(self) -> list[str]:
-        return [facts_of(run) for run in self.used_runs().values()]
+        return [
+            facts_of(run, [record for record in self.records if record["run"] == name])
+            for name, run in self.used_runs().items()
+        ]
