@@ -21,6 +21,9 @@ from widemargin.qp.margin_dual import solve_margin_dual
 _PROBE_GAP = 1e-2
 # The sample has at the most one in so many rows: to ask must cost little beside the answer.
 _PROBE_PART = 5
+# What a kernel value costs beside its features, in multiplications; half of the matrix is made.
+_VALUE_COST = 64
+_HALF = 0.5
 # Powers of the rows with which the work may grow.
 _LEAST_POWER = 2.0
 _MOST_POWER = 3.0
@@ -28,6 +31,8 @@ _MOST_POWER = 3.0
 
 def cost_of_exact(problem: Problem, probe: int) -> float:
     """Return an estimate of the multiplications that the exact machines of all problems take.
+
+    Those of their kernel values are among them.
 
     Parameters
     ----------
@@ -40,9 +45,9 @@ def cost_of_exact(problem: Problem, probe: int) -> float:
         sizes = np.bincount(problem.code, minlength=len(problem.table)) @ (problem.table != 0)
         return problem.n_problems * cost_of_exact(problem.alone(int(np.argmax(sizes))), probe)
     probe = min(probe, max(2, problem.n // _PROBE_PART))
-    sample = problem.rows.subset(np.arange(probe))
-    gram = KernelBetween.of(problem.kernel, sample, np.float32).matrix()
-    cost = 0.0
+    rows = problem.rows
+    gram = KernelBetween.of(problem.kernel, rows.subset(np.arange(probe)), np.float32).matrix()
+    cost = _HALF * problem.n**2 * (rows.values_per_row + _VALUE_COST)
     for p in range(problem.n_problems):
         of_half, of_all = (_cost(gram[:m, :m], problem, p) for m in (probe // 2, probe))
         power = min(_MOST_POWER, max(_LEAST_POWER, float(np.log2(of_all / of_half))))

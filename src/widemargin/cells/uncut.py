@@ -43,7 +43,7 @@ class ExactSizes:
     always: int = 5000
     most: int = 200_000
     most_of_many: int = 10_000
-    work: float = 6e10
+    work: float = 8e10
     share: float = 1.0
     most_if_better: int = 40_000
     work_if_better: float = 5e11

@@ -71,6 +71,11 @@ class Rows(ABC):
         """Whether rows are stored in a CSR matrix."""
         return bool(sparse.issparse(self.X))
 
+    @property
+    def values_per_row(self) -> float:
+        """How many numbers are stored of a row, on the average."""
+        return float(self.X.nnz / max(1, self.X.shape[0]) if self.sparse else self.X.shape[1])
+
     @abstractmethod
     def _read(self, index: IndexArray | slice) -> Any:
         """Return stored rows as a block, dense or CSR as they are."""

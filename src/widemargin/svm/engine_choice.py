@@ -9,8 +9,8 @@ The span of the sample is small too, for the sake of time: what more vectors wou
 than what more rows give to cells. Where both are equally good, cells that do not gain from more
 rows are not worth their many vectors.
 
-Where the span wins, the exact machine of a smaller sample is set beside a span with as large a part
-of the sample as vectors as that of all rows may have. Some kernels have no small span: rows of many
+Where the span wins, the exact machine of a smaller sample is set beside a span with as many vectors
+as stand for those that the span of all rows may have. Some kernels have no small span: rows of many
 features that have little to do with each other, as those of texts. The exact machine is then taken
 if it is clearly better, and not too large.
 
@@ -46,6 +46,8 @@ _CLEARLY = 0.95
 # Between the two, cells are taken if twice the rows leave them no more than this many of their
 # errors: they will gain from all rows what a span will not.
 _GAINING = 0.95
+# The power of the rows with which the vectors of a span grow, where a sample stands for all rows.
+_VECTORS_POWER = 0.75
 # The accuracy that a larger size must gain over a smaller one.
 _SIZE_GAIN = 0.005
 # Part of the time, where it is limited, for the choice.
@@ -379,8 +381,7 @@ def exact_or_span(problem: Problem, options: ChoiceOptions, span: Decision) -> D
     sample = Trial.of(problem, options, trial.exact_share, trial.exact_learn)
     if sample is None:
         return span
-    share = most_vectors(problem.n) / problem.n
-    by_span = sample.of_span(max(1, int(share * sample.learn.n)))
+    by_span = sample.of_span(_vectors_for(sample.learn.n, problem.n))
     by_exact = None if by_span is None else sample.of_exact()
     if by_span is None or by_exact is None or 1.0 - by_exact > _CLEARLY * (1.0 - by_span):
         return span
@@ -389,6 +390,15 @@ def exact_or_span(problem: Problem, options: ChoiceOptions, span: Decision) -> D
         f"{100 * by_exact:.1f} % by the exact machine"
     )
     return Decision("exact", span.size, reason)
+
+
+def _vectors_for(n_sample: int, n: int) -> int:
+    """Return how many vectors a span of a sample has that stands for one of all rows.
+
+    Where rows have nothing to do with each other, as large a share of the rows; where a kernel is
+    smooth, more, for the vectors that it needs grow more slowly than the rows.
+    """
+    return max(1, int(most_vectors(n) * (n_sample / n) ** _VECTORS_POWER))
 
 
 def size_of_cells(problem: Problem, options: ChoiceOptions) -> Decision:

@@ -30,6 +30,8 @@ from widemargin.svm.exact_from_span import fit_exact_from_span
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
 _PAIRS_BYTES = 250_000_000
+# Share of the work that is allowed for one factor of the support: a set that grows takes several.
+_FACTOR_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +258,7 @@ class MarginClassifier(KernelClassifier):
             decision = choose_engine(elsewhere, options)
         fitted: Fitted | None = None
         if math.isfinite(decision.work):
-            fitted, _ = fit_on_set(elsewhere, options, decision.work)
+            fitted, _ = fit_on_set(elsewhere, options, _FACTOR_SHARE * decision.work)
             if fitted.stop.kind is Ended.CAPACITY:
                 decision, fitted = of_many_vectors(elsewhere, options, decision.work), None
         stated = in_span if decision.engine == "span" else elsewhere
