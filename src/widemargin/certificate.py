@@ -24,6 +24,11 @@ class Certificate:
     eps : float or None
         Every point lies within (1 + eps) times the radius of the smallest enclosing ball; the
         worst over the problems. None where no ball is involved.
+    center_error : float or None
+        The ball's centre is no farther from that of the smallest ball than this many times its own
+        length (Proposition 2 of BVM); the worst over the problems. A decision value f beyond
+        center_error times ‖c‖ √(k(x, x) + 1), in the scale of the centre c, has the sign that the
+        best machine gives it, by the bound after (11) there.
     scope : {"full", "span", "cells", "sample"}
         The problem that primal and dual speak of: all rows, the best machine inside the span of
         the vectors, the best machines of all cells, or (while fitting, or after a second
@@ -57,6 +62,7 @@ class Certificate:
     seconds: float = 0.0
     stopped: str = ""
     full_dual: float | None = None
+    center_error: float | None = None
 
     def __str__(self) -> str:
         """Return the certificate as one line."""

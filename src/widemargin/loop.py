@@ -130,7 +130,11 @@ class Deadline:
 
 
 def bounds(primal: float, dual: float, **known: Any) -> Certificate:
-    """Return the certificate of two bounds on an optimum; the loop fills in steps and seconds."""
+    """Return the certificate of two bounds on an optimum; the loop fills in steps and seconds.
+
+    Rounding may put the lower bound above the upper one, which is a lower bound then as well.
+    """
+    dual = min(dual, primal)
     return Certificate(primal, dual, **({"gap": relative_gap(primal, dual)} | known))
 
 

@@ -14,6 +14,7 @@ from tests.reference.ball_problems import (
     N_PROBLEMS,
     alpha_of,
     earlier,
+    exact_alpha,
     exact_radius2,
     exact_value,
     primal_of,
@@ -223,3 +224,111 @@ def test_a_fixed_radius_ball_goes_through_all_scales_down_to_its_epsilon(monkeyp
     assert radii == sorted(radii, reverse=True)
     assert method.finished(ball)
     assert method.refine(core, ball) is None
+
+
+# What the paper proves of the centre.
+
+
+def _centre(alpha):
+    return alpha / alpha.sum()
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("shrink", [False, True])
+def test_the_centre_is_as_near_to_the_best_one_as_proposition_2_says(epsilon, shrink):
+    promises = []
+    for seed in range(N_PROBLEMS):
+        p = problem(seed)
+        _, result = solved(p, FixedRadiusBall(epsilon, True, shrink), growth="batch")
+        center = _centre(alpha_of(result.state, len(p.y)))
+        apart = center - _centre(exact_alpha(seed))
+        distance = np.sqrt(max(0.0, apart @ p.Q @ apart))
+        best = np.sqrt(exact_radius2(seed))
+        reach = (1 + epsilon) * np.sqrt(result.state.balls[0].fixed_radius2)
+        # (9), which needs a centre no farther than R*; and what the certificate says instead.
+        if distance <= best:
+            assert distance <= best * np.sqrt((1 + np.sqrt(2)) * (reach / best - 1)) + 1e-6
+        promised = result.certificate.center_error * np.sqrt(center @ p.Q @ center)
+        assert distance <= promised * (1 + 1e-6) + 1e-6
+        promises.append(promised / best)
+        # The bound after (11): decision values differ by no more than that times √(k(x, x) + 1).
+        values = (p.K + 1.0) @ (p.y * apart)
+        assert (np.abs(values) <= (distance + 1e-9) * np.sqrt(np.diag(p.K) + 1.0)).all()
+    # Where the radius shrinks to the smallest one, what is promised is of the order of √ε.
+    assert not shrink or np.median(promises) <= 3 * np.sqrt(epsilon)
+
+
+@pytest.mark.parametrize("power", [2, 4, 6])
+def test_algorithm_3_keeps_the_bound_of_proposition_3_at_the_smallest_radius(power):
+    most = 4 + sum((1 + np.sqrt(2)) * 2 ** (m + 1) for m in range(2, power + 1))
+    moves = []
+    for seed in range(N_PROBLEMS):
+        p = problem(seed)
+        r2 = exact_radius2(seed) * (1 + 1e-7)
+        method = FixedRadiusBall(2.0**-power, multiscale=True, shrink=False, radius2=r2)
+        _, result = solved(p, method, growth="batch")
+        assert result.converged
+        moves.append(result.state.balls[0].n_updates)
+    assert 1 <= max(moves) <= most
+
+
+def test_one_radius_of_algorithm_4_is_what_the_papers_program_does():
+    several = 0
+    for seed in range(N_PROBLEMS):
+        p = problem(seed)
+        _, once = solved(p, FixedRadiusBall(1e-3, max_radii=1), growth="batch")
+        assert once.converged
+        assert once.state.balls[0].fixed_radius2 == pytest.approx(p.eta, rel=1e-12)
+        _, often = solved(p, FixedRadiusBall(1e-3), growth="batch")
+        assert often.certificate.eps <= once.certificate.eps * (1 + 1e-6) + 1e-3
+        several += often.state.balls[0].fixed_radius2 < p.eta * (1 - 1e-6)
+    assert several > 0
+
+
+# The parameters of the machine.
+
+
+def _rings(n=300):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, (np.linalg.norm(X, axis=1) > 1.5).astype(int)
+
+
+@pytest.mark.parametrize("algorithm", ["single", "multiscale", "shrinking"])
+@pytest.mark.parametrize("growth", ["batch", "one"])
+def test_every_algorithm_of_the_paper_can_be_asked_for(algorithm, growth):
+    X, y = _rings()
+    machine = BallVectorClassifier(
+        C=5.0, stopping="ball", epsilon=1e-3, algorithm=algorithm, growth=growth, random_state=0
+    )
+    machine.fit(X, y)
+    assert machine.score(X, y) > 0.9
+    # All rows are within (1 + ε) r; the certificate speaks of the smallest ball.
+    radius2 = 1.0 + 1.0 + 1.0 / (2 * 5.0)
+    center2 = np.square(machine.certificate_.center_error)
+    assert machine.certificate_.eps < np.sqrt(radius2) and np.isfinite(center2)
+    if algorithm == "shrinking":
+        once = machine.set_params(max_radii=1).fit(X, y)
+        assert once.score(X, y) > 0.9
+
+
+def test_a_radius_that_holds_no_ball_is_an_error_that_says_so():
+    X, y = _rings(60)
+    machine = BallVectorClassifier(stopping="ball", algorithm="single", epsilon=0.1, radius=0.2)
+    with pytest.raises(ValueError, match=r"radius=0\.2 is smaller.*None for 1\.58"):
+        machine.fit(X, y)
+    assert machine.set_params(radius=3.0).fit(X, y).certificate_.stopped.startswith("no row lies")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ({"algorithm": "single"}, "algorithm='single'"),
+        ({"algorithm": "multiscale"}, "algorithm='multiscale'"),
+        ({"max_radii": 1}, "max_radii=1"),
+    ],
+)
+def test_a_ball_that_is_not_the_smallest_needs_the_papers_rule(parameters, named):
+    X, y = _rings(60)
+    with pytest.raises(ValueError, match=rf"{named}.*stopping='ball'"):
+        BallVectorClassifier(**parameters).fit(X, y)

@@ -102,6 +102,18 @@ class Ball:
             return float("inf")
         return max(0.0, float(np.sqrt(max(furthest2, 0.0) / radius2)) - 1.0)
 
+    def center_error(self, eta: float, worst: float) -> float:
+        """Return a bound on ‖c − c*‖ / ‖c‖, with c* the centre of the smallest ball.
+
+        By Lemma 2 of Kumar et al. (2003), as in the proof of Proposition 2 of BVM, a point that is
+        R* from c* is at least √(R*² + ‖c − c*‖²) from c. So ‖c − c*‖² ≤ D² − R*² with D the largest
+        distance of a point from c, of which (9) there is a simpler form; R*² ≥ η − ‖c‖².
+        """
+        eps, norm2 = self.eps(eta, worst), self.center_norm2()
+        if not np.isfinite(eps) or norm2 <= 0.0:
+            return float("inf")
+        return float(np.sqrt(self.radius2(eta) * ((1.0 + eps) ** 2 - 1.0) / norm2))
+
 
 def ball_facts(point: MarginDual) -> dict[str, Any]:
     """Return the fields of a Ball that follow from a dual point."""

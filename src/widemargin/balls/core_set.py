@@ -189,15 +189,16 @@ class CoreSet(Generic[State]):
         primal, dual = self.objectives(state)
         # The sums' gap, and the rounding of the problems in the shares that they have in it.
         gap = float((self._gaps(state) * primal).sum() / max(primal.sum(), np.finfo(float).tiny))
-        eps = [
-            ball.eps(self.eta, max(float(worst), ball.worst))
+        seen = [
+            (ball, max(float(worst), ball.worst))
             for ball, worst in zip(state.balls, state.look.worst, strict=True)
         ]
         return bounds(
             float(primal.sum()),
             float(dual.sum()),
             gap=min(1.0, gap),
-            eps=max(eps),
+            eps=max(ball.eps(self.eta, worst) for ball, worst in seen),
+            center_error=max(ball.center_error(self.eta, worst) for ball, worst in seen),
             scope="full" if state.look.full else "sample",
             n_vectors=int((state.alpha() > 0).any(axis=0).sum()),
             n_passes=state.n_passes,

@@ -63,6 +63,8 @@ class FixedRadiusState(Ball):
         Moves of the centre so far.
     settled : bool
         All core rows lie within (1 + ε) r.
+    n_radii : int
+        Radii that Algorithm 4 has gone through.
     """
 
     augmented2: float
@@ -70,6 +72,7 @@ class FixedRadiusState(Ball):
     current_eps: float
     n_updates: int
     settled: bool
+    n_radii: int = 1
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class FixedRadiusBall:
         Algorithm 4: look for smaller balls.
     radius2 : float or None
         r²; None takes η.
+    max_radii : int or None
+        Radii of Algorithm 4 at the most; 1 is what the paper's own program does (its footnote 4).
     effort : int
         Multiplications that one call may spend before the outer loop gets a chance to look up.
     """
@@ -94,6 +99,7 @@ class FixedRadiusBall:
     multiscale: bool = True
     shrink: bool = True
     radius2: float | None = None
+    max_radii: int | None = None
     effort: int = 3 * 10**8
 
     def begin(self, problem: CoreProblem, alpha: Vector | None) -> FixedRadiusState:
@@ -112,7 +118,7 @@ class FixedRadiusBall:
         self, problem: CoreProblem, ball: FixedRadiusState, gap: float, worst: float
     ) -> FixedRadiusState:
         """Return the ball of a larger core, from the centre and the scale of `ball`."""
-        if self.shrink:
+        if self.shrink and self.max_radii != 1:
             # The radius that holds all rows seen, around the centre as it is.
             norm2 = ball.center_norm2()
             radius2 = min(problem.eta, problem.eta + (2.0 * worst - 1.0) * norm2)
@@ -151,7 +157,8 @@ class FixedRadiusBall:
 
     def _with_radius(self, ball: FixedRadiusState, radius2: float, eta: float) -> FixedRadiusState:
         augmented2 = max(0.0, radius2 - ball.radius2(eta))
-        return replace(ball, fixed_radius2=radius2, augmented2=augmented2)
+        n_radii = ball.n_radii + 1
+        return replace(ball, fixed_radius2=radius2, augmented2=augmented2, n_radii=n_radii)
 
     def _settle(self, problem: CoreProblem, ball: FixedRadiusState) -> FixedRadiusState:
         """Run Algorithm 2 on the core rows at the current radius and ε."""
@@ -170,7 +177,7 @@ class FixedRadiusBall:
             if settled or effort <= 0 or (updates and problem.deadline.passed):
                 break
             if norm2 <= 0:
-                raise ValueError(_NO_BALL)
+                raise self._no_ball(problem)
             index = _working_set(weight, product, lowest)
             center = np.array([norm2, augmented2])
             limit = max(1000, self.effort // len(index))
@@ -181,7 +188,7 @@ class FixedRadiusBall:
         # By Proposition 1 each move lowers the squared distance from the centre that is sought by
         # ε²r² at the least, and that distance is below 2r.
         if effort <= 0 and not settled and updates > 4.0 / ball.current_eps**2:
-            raise ValueError(_NO_BALL)
+            raise self._no_ball(problem)
         # The best multiple of the centre in the SVM's dual is 1/‖c‖², (35) of MMDA-CVM.
         point.move_to(weight / norm2)
         return FixedRadiusState(
@@ -191,7 +198,16 @@ class FixedRadiusBall:
             current_eps=ball.current_eps,
             n_updates=ball.n_updates + updates,
             settled=settled,
+            n_radii=ball.n_radii,
             **ball_facts(point),
+        )
+
+    def _no_ball(self, problem: CoreProblem) -> ValueError:
+        if self.radius2 is None or self.radius2 >= problem.eta:
+            return ValueError(_NO_BALL)
+        return ValueError(
+            f"radius={np.sqrt(self.radius2):g} is smaller than that of any ball around the rows; "
+            f"give a larger one, or None for {np.sqrt(problem.eta):g}, which always is enough."
         )
 
     def finished(self, ball: FixedRadiusState) -> bool:
@@ -202,6 +218,8 @@ class FixedRadiusBall:
         # Step 3 of Algorithm 4. The radii come closer and closer to its bound without ever passing
         # it, so the last percent is left to the next ε.
         eps, radius2 = ball.current_eps, ball.fixed_radius2
+        if self.max_radii is not None and ball.n_radii >= self.max_radii:
+            return False
         return self.shrink and ball.augmented2 > 1.01 * (2 * eps + eps * eps) * radius2
 
 

@@ -37,6 +37,23 @@ class BallVectorClassifier(KernelClassifier):
         Constant of "poly", "normalized_poly" and "sigmoid".
     kernel_params : dict, default=None
         Passed to a callable kernel.
+    algorithm : {"shrinking", "multiscale", "single"}, default="shrinking"
+        The paper's Algorithm 4, whose radius shrinks towards that of the smallest ball; 3, whose ε
+        is halved from ½ to `epsilon` with one radius; or 2, which has one radius and one ε. The
+        last two find a ball that holds the rows and not the smallest one, so they need
+        ``stopping="ball"``.
+    radius : float, default=None
+        The first radius r; None takes √(κ + 1 + 1/(2C)) for a kernel with k(x, x) = κ (Section 3.4
+        of the paper, where the 1 is missing). One that is too small for any ball is an error.
+    max_radii : int, default=None
+        With ``algorithm="shrinking"``: radii at the most; None has no limit, and 1 is what the
+        paper's own program does (its footnote 4).
+    growth : {"batch", "one"}, default="batch"
+        How rows join those that the ball is moved for: many of all classes at once (fast), or, as
+        in the paper, one at a time for each class.
+    sample_size : int or None, default=59
+        With ``growth="one"``: the furthest of this many random rows joins; None takes the furthest
+        of all.
     stopping : {"gap", "ball"}, default="gap"
         Stop at a relative duality gap of `tol`, or when all points lie within (1 + `epsilon`) of
         the ball's radius (the paper's rule, which depends on C and on the number of rows).
@@ -115,6 +132,11 @@ class BallVectorClassifier(KernelClassifier):
     True
     """
 
+    algorithm: str = keyword("shrinking", check.choice("shrinking", "multiscale", "single"))
+    radius: float | None = keyword(None, check.none_or(check.positive))
+    max_radii: int | None = keyword(None, check.count_or_none)
+    growth: str = keyword("batch", check.choice("batch", "one"))
+    sample_size: int | None = keyword(59, check.count_or_none)
     stopping: str = keyword("gap", check.choice("gap", "ball"))
     epsilon: float = keyword(1e-4, check.positive)
     tol: float = keyword(1e-2, check.not_negative)
@@ -122,14 +144,35 @@ class BallVectorClassifier(KernelClassifier):
     max_vectors: int | None = keyword(None, check.at_least(2, none=True))
     warm_start: bool = keyword(False)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        held = self.algorithm != "shrinking" or self.max_radii is not None
+        if self.stopping == "gap" and held:
+            what = f"max_radii={self.max_radii}"
+            if self.algorithm != "shrinking":
+                what = f"algorithm={self.algorithm!r}"
+            raise ValueError(
+                f"{what} ends with a ball that is not the smallest, whose duality gap may stay "
+                "large; use stopping='ball' with it, or leave it at its default."
+            )
+
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
         by_gap = self.stopping == "gap"
         options = CoreOptions(
             **vars(resources),
             tol=self.tol,
             by_ball=not by_gap,
+            growth=self.growth,
+            sample_size=self.sample_size,
             max_vectors=self.max_vectors,
             max_iter=self.max_iter,
             earlier=earlier,
         )
-        return fit_core(problem, FixedRadiusBall(0.0 if by_gap else self.epsilon), options)
+        method = FixedRadiusBall(
+            0.0 if by_gap else self.epsilon,
+            multiscale=self.algorithm != "single",
+            shrink=self.algorithm == "shrinking",
+            radius2=None if self.radius is None else self.radius**2,
+            max_radii=self.max_radii,
+        )
+        return fit_core(problem, method, options)
