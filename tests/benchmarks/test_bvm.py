@@ -12,6 +12,8 @@ from benchmarks.harness.records import by_set_and_label
 from benchmarks.harness.report import markdown_table
 from tests.benchmarks.trial import finished
 
+OWN = bvm.plan.LABELS[bvm.plan.OURS]
+
 
 def test_the_papers_c_is_halved_for_ours_and_kept_for_libsvm():
     assert vector_machine("CVM", "letter", paper_C=3.0).params["C"] == 1.5
@@ -20,28 +22,43 @@ def test_the_papers_c_is_halved_for_ours_and_kept_for_libsvm():
 
 def test_accuracy_half_a_point_below_libsvm_is_flagged():
     records = [finished(label=LIBSVM), finished(accuracy=94.4), finished(label="CVM gap")]
-    row = bvm.tables.accuracy_table(by_set_and_label(records), ["letter"]).rows[0]
+    row = bvm.tables.accuracy_table(by_set_and_label(records), ["letter"], OWN).rows[0]
     assert row[-1] == "BVM gap" and row[-2] == "95.00 (94.25)"
 
 
 def test_times_stand_beside_the_papers_as_ratios():
     records = [finished(label=LIBSVM, fit_seconds=4.0), finished(label="BVM 1e-4")]
-    row = bvm.tables.seconds_table(by_set_and_label(records), ["letter"]).rows[0]
+    row = bvm.tables.seconds_table(by_set_and_label(records), ["letter"], OWN).rows[0]
     assert row[1] == "2.00 s, 0.50× (19.87 s, 1.83×)"
 
 
 def test_every_table_can_be_drawn_from_records_that_failed():
     failed = {"label": "BVM 1e-4", "dataset": kdd.plan.DATASET, "status": "failed", "message": "no"}
     results = by_set_and_label([failed])
-    for table in (
-        bvm.tables.accuracy_table,
-        bvm.tables.seconds_table,
-        bvm.tables.vectors_table,
-        bvm.tables.gap_table,
-    ):
-        drawn = table(results, [kdd.plan.DATASET])
-        markdown_table(drawn.header, drawn.rows)
+    for labels in bvm.plan.LABELS.values():
+        for table in bvm.tables.MAKERS:
+            drawn = table(results, [kdd.plan.DATASET], labels)
+            markdown_table(drawn.header, drawn.rows)
     assert "failed" in str(kdd.tables.kdd_table([failed]).rows)
+
+
+def test_machines_as_printed_stand_beside_the_papers_figures_too():
+    record = finished(
+        label="CVM 1e-5 as printed", part=bvm.plan.TABLES, point={"gamma_factor": 2.0}
+    )
+    made = bvm.tables.tables([record])
+    assert [table.title for table in made][:1] == [
+        "Table 2: accuracy, γ = 2/β, as printed: one row at a time"
+    ]
+    assert "95.00 (94.10)" in made[0].rows[0]
+
+
+def test_the_plan_has_each_machine_in_both_forms_and_at_both_widths():
+    plan = bvm.plan.measurements(["letter"], None)
+    assert len({(each.label, each.point["gamma_factor"]) for each in plan}) == len(plan)
+    printed = [each for each in plan if each.label.endswith("as printed")]
+    assert len(printed) == 2 * 2 * 3
+    assert all(each.params["growth"] == "one" for each in printed)
 
 
 def test_a_sweep_is_drawn_as_a_picture(tmp_path):
