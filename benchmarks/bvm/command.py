@@ -15,8 +15,9 @@ NOTES = (
     "Columns named by ε use the paper's stopping rule, `gap` our default. LIBSVM is "
     "scikit-learn's SVC in the same run, one-vs-one and on one thread.",
     "Gaussian kernel. The paper says γ = 1/β with β the mean squared distance between training "
-    "rows; its own LIBSVM figures are those of γ = 2/β (satimage 89.55, letter 94.25 there), so "
-    "that is set beside it first, and 1/β second.",
+    "rows, and nothing of scaling; its own LIBSVM figures are those of standardised columns "
+    "(`_standard`) and γ = 2/β, to the last digit on three sets and within three support vectors, "
+    "so that is set beside it first, and 1/β second.",
     "*As printed*: one row joins at a time, the furthest of 59 random ones, each class on its "
     "own; BVM is one iteration of Algorithm 4, as in the paper's footnote 4. Otherwise many rows "
     "of all classes join at once, which is ours, and BVM's radius shrinks as far as it can.",

@@ -7,6 +7,7 @@ import pytest
 from benchmarks import bvm, kdd
 from benchmarks.bvm.figures import sweep_figure
 from benchmarks.harness import bvm_paper
+from benchmarks.harness.datasets import STANDARD
 from benchmarks.harness.machines import LIBSVM, libsvm, vector_machine
 from benchmarks.harness.records import by_set_and_label
 from benchmarks.harness.report import markdown_table
@@ -71,4 +72,4 @@ def test_a_sweep_is_drawn_as_a_picture(tmp_path):
 
 def test_the_papers_tables_name_the_same_sets():
     assert bvm_paper.ACCURACY.keys() == bvm_paper.SECONDS.keys() == bvm_paper.VECTORS.keys()
-    assert set(bvm.plan.SETS) <= bvm_paper.ACCURACY.keys()
+    assert {name.removesuffix(STANDARD) for name in bvm.plan.SETS} <= bvm_paper.ACCURACY.keys()
