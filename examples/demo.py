@@ -56,8 +56,9 @@ NOTE = """
 All machines of a data set share C and gamma; SVC's loss is not squared. A gap of 0.001 proves an
 objective within 0.1 % of the best; near 1 it proves nothing. On the mixture an exact machine would
 need tens of thousands of vectors: the core and ball vector machines stop at a limit, and the gap
-says how unfinished they are. MarginClassifier fits all rows in the span of the vectors that it
-chose; its gap there is that to the best machine with those vectors.
+says how unfinished they are. MarginClassifier chooses how it fits, which stands in brackets: exact;
+all rows in the span of a few vectors, where its gap is that to the best machine with those vectors;
+or a machine for each cell of a partition, where it is that to the best machines of the cells.
 """
 
 
@@ -138,6 +139,8 @@ def compare(task: Task) -> tuple[list[dict[str, str]], list[str]]:
         limits = {} if machine is MarginClassifier else task.limits
         model = machine(C=task.C, gamma="mean_distance", random_state=0, **limits)
         lines.append(measure(task, machine.__name__, model))
+        if machine is MarginClassifier:
+            lines[-1]["model"] += f" ({model.engine_})"
         certificates.append(f"{task.name}, {machine.__name__}:\n  {model.certificate_}")
     gamma, name, rows = model.gamma_, "SVC", slice(None)
     if task.svc_rows is not None:

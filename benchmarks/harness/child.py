@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.harness.datasets import Dataset, load
 from benchmarks.harness.fits import Found, Keep, Spec, build, fitted, imported, timed_answers
-from benchmarks.harness.sources import modules_loaded
+from benchmarks.harness.sources import modules_behind
 
 
 def plain(value: Any) -> Any:
@@ -65,7 +65,7 @@ def main(spec_path: str, result_path: str) -> None:
     load_seconds = time.perf_counter() - start
 
     def write(path: str, found: Found) -> None:
-        about = {"load_seconds": load_seconds, "modules": modules_loaded()}
+        about = {"load_seconds": load_seconds, "modules": modules_behind(spec["estimator"])}
         Path(path).write_text(json.dumps(plain({**about, **found})))
 
     task = measure if spec["task"] is None else imported(spec["task"])

@@ -1,8 +1,9 @@
 """Which code a measurement has run, so that a page can say when its figures are older than that.
 
-A measurement notes the modules of the package that it has loaded, and a hash of what is in them:
-their syntax, so that another comment or docstring changes nothing. A figure is *older than the
-code* once one of these modules is another, or gone.
+A measurement notes the modules that its estimator is made of, those that its module imports and so
+on, or all that it has loaded where there is no such estimator, and a hash of what is in them: their
+syntax, so that another comment or docstring changes nothing. A figure is *older than the code* once
+one of these modules is another, or gone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 from benchmarks.harness.records import Record
@@ -26,6 +28,34 @@ NOTHING = hashlib.sha256().hexdigest()[:16]
 def modules_loaded() -> list[str]:
     """The modules of the package that this process has imported."""
     return sorted(name for name in sys.modules if name.split(".")[0] == PACKAGE)
+
+
+def modules_behind(estimator: str, root: Path = ROOT) -> list[str]:
+    """The modules that an estimator of the package is made of; all that are loaded for others."""
+    package, _, name = estimator.rpartition(".")
+    if package != PACKAGE:
+        return modules_loaded()
+    found: set[str] = set()
+    waiting = [str(getattr(import_module(PACKAGE), name).__module__)]
+    while waiting:
+        module = waiting.pop()
+        path = file_of(module, root)
+        if module not in found and path is not None:
+            found.add(module)
+            waiting += _imports(path)
+    return sorted(found)
+
+
+@cache
+def _imports(path: Path) -> list[str]:
+    """Modules of the package that a file names: in imports, and as loops that are compiled."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{PACKAGE}."):
+            found += [f"{node.module}", *(f"{node.module}.{each.name}" for each in node.names)]
+        if isinstance(node, ast.Constant) and str(node.value).startswith(f"{PACKAGE}."):
+            found.append(str(node.value))
+    return found
 
 
 def file_of(module: str, root: Path = ROOT) -> Path | None:

@@ -73,6 +73,14 @@ def test_a_result_is_old_when_code_it_ran_has_changed_and_not_for_a_comment(tmp_
     assert sources.is_old(record, known, tmp_path)
 
 
+def test_an_estimator_is_made_of_what_its_module_imports():
+    modules = sources.modules_behind("widemargin.MarginClassifier")
+    assert {"widemargin.svm.margin_classifier", "widemargin.qp.small_loops"} <= set(modules)
+    assert not {"widemargin.svm.grid_search", "widemargin.sparse.marginal"} & set(modules)
+    assert sources.hash_of(modules) is not None
+    assert "widemargin.svm.grid_search" in sources.modules_behind("widemargin.MarginClassifierCV")
+
+
 def test_a_peer_is_never_old_and_ours_without_a_hash_is():
     assert not sources.is_old(finished(source=sources.NOTHING), {})
     assert not sources.is_old(finished(estimator="sklearn.svm.SVC"), {})

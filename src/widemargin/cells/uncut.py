@@ -36,6 +36,8 @@ class ExactSizes:
         Distinct rows up to which it is taken where it does clearly better than a span,
     work_if_better : float
         and the multiplications that it may then take.
+    share_of_many : float
+        The part of the work that is allowed to each machine of a grid.
     probe : int
         Rows of the sample that tells.
     """
@@ -47,6 +49,7 @@ class ExactSizes:
     share: float = 1.0
     most_if_better: int = 40_000
     work_if_better: float = 5e11
+    share_of_many: float = 0.25
     probe: int = 1000
 
 
@@ -98,7 +101,10 @@ def exact_is_cheap(
         return False
     if n <= sizes.always:
         return True
-    return cost_of_exact(problem, sizes.probe) <= work_allowed(problem, sizes, n_in_span)
+    allowed = work_allowed(problem, sizes, n_in_span)
+    if in_search:
+        allowed *= sizes.share_of_many
+    return cost_of_exact(problem, sizes.probe) <= allowed
 
 
 def work_allowed(problem: Problem, sizes: ExactSizes, n_in_span: int | None = None) -> float:

@@ -170,7 +170,9 @@ class GridSearch:
             return False
         if options.max_vectors is not None and options.max_vectors < problem.n:
             return False
-        chosen = options.engine == "exact" or exact_is_cheap(problem, options, in_search=True)
+        # The largest C has the machine that takes longest.
+        hardest = problem.with_C(self.grid.Cs[-1])
+        chosen = options.engine == "exact" or exact_is_cheap(hardest, options, in_search=True)
         return chosen and matrices_that_fit(problem, options.memory) > 0
 
     # The scores.
