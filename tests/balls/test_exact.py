@@ -249,6 +249,17 @@ def test_a_sample_tells_what_the_exact_machine_will_cost(n_features, gamma, C):
     assert taken / 4 < cost_of_exact(problem, 1000) < 4 * taken
 
 
+def test_kernel_values_count_as_many_as_there_are_support_vectors():
+    # Wide rows of two far apart classes: the matrix of all of them is never made.
+    rng = np.random.default_rng(0)
+    n, n_features = 3000, 2000
+    code = rng.integers(2, size=n)
+    X = 0.1 * rng.normal(size=(n, n_features)) + code[:, None]
+    kernel = make_kernel("rbf", gamma=1 / n_features)
+    problem = stated_problem(X, code, np.ones(n), 100.0, kernel, memory=10**9)
+    assert cost_of_exact(problem, 1000) < 0.25 * n**2 * n_features
+
+
 def test_where_too_many_rows_support_it_the_fit_goes_on_without_a_matrix():
     problem, seen = stated(1.0, n=400, memory=10**5), []
     options = MachineOptions(tol=1e-5, memory=10**5, report=seen.append)

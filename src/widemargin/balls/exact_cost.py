@@ -21,9 +21,8 @@ from widemargin.qp.margin_dual import solve_margin_dual
 _PROBE_GAP = 1e-2
 # The sample has at the most one in so many rows: to ask must cost little beside the answer.
 _PROBE_PART = 5
-# What a kernel value costs beside its features, in multiplications; half of the matrix is made.
+# What a kernel value costs beside its features, in multiplications.
 _VALUE_COST = 64
-_HALF = 0.5
 # Powers of the rows with which the work may grow.
 _LEAST_POWER = 2.0
 _MOST_POWER = 3.0
@@ -47,17 +46,26 @@ def cost_of_exact(problem: Problem, probe: int) -> float:
     probe = min(probe, max(2, problem.n // _PROBE_PART))
     rows = problem.rows
     gram = KernelBetween.of(problem.kernel, rows.subset(np.arange(probe)), np.float32).matrix()
-    cost = _HALF * problem.n**2 * (rows.values_per_row + _VALUE_COST)
+    more = problem.n / probe
+    cost = 0.0
     for p in range(problem.n_problems):
-        of_half, of_all = (_cost(gram[:m, :m], problem, p) for m in (probe // 2, probe))
+        (of_half, few), (of_all, many) = (
+            _cost_and_support(gram[:m, :m], problem, p) for m in (probe // 2, probe)
+        )
         power = min(_MOST_POWER, max(_LEAST_POWER, float(np.log2(of_all / of_half))))
-        cost += of_all * (problem.n / probe) ** power
+        support = many * more ** min(1.0, max(0.0, float(np.log2(many / few))))
+        # Values of the support with all rows, if that is less than half of the matrix.
+        values = min(0.5 * problem.n, support) * problem.n
+        cost += of_all * more**power + values * (rows.values_per_row + _VALUE_COST)
     return cost
 
 
-def _cost(gram: NDArray[Any], problem: Problem, p: int) -> float:
-    """Return the work of the machine of the first rows, at least one look at each value."""
+def _cost_and_support(gram: NDArray[Any], problem: Problem, p: int) -> tuple[float, float]:
+    """Return the work of the machine of the first rows, and its support vectors.
+
+    Work is at least one look at each value, and there is a vector at least.
+    """
     first = slice(len(gram))
     sign, ridge = problem.sign(p, first), problem.ridge(p, first)
     point = solve_margin_dual(np.ascontiguousarray(gram), sign, ridge, gap=_PROBE_GAP)
-    return max(float(gram.size), point.cost)
+    return max(float(gram.size), point.cost), max(1.0, float(np.count_nonzero(point.alpha)))
