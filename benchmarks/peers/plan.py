@@ -40,11 +40,11 @@ def part(n: int) -> Machine:
     return Machine(f"SVC on {n:,} rows", "svc-part", path, {"n_rows": n, **CACHE})
 
 
-# Few rows would start one engine only, and the choice may fall on the other.
-BOTH_ENGINES = ({"engine": "exact"}, {"engine": "span"})
+# Few rows would start one engine only, and the choice may fall on another.
+ALL_ENGINES = ({"engine": "exact"}, {"engine": "span"}, {"engine": "cells"})
 
 MACHINES = {
-    "ours-auto": ours("ours, auto", BOTH_ENGINES, engine="auto", max_vectors="auto"),
+    "ours-auto": ours("ours, auto", ALL_ENGINES, engine="auto", max_vectors="auto"),
     "ours-1000": ours("ours, 1000 vectors", engine="span", max_vectors=1000),
     "ours-2000": ours("ours, 2000 vectors", engine="span", max_vectors=2000),
     "svc": Machine("SVC", "svc", "sklearn.svm.SVC", CACHE),
