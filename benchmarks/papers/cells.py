@@ -81,7 +81,7 @@ def bvm(figures: Figures) -> Iterator[Cell]:
             forms = [results.get((dataset, name)) for name in (f"{method} {PRINTED}", method)]
             record = next((each for each in forms if value_of(each, "accuracy") is not None), None)
             known = (dataset, method)
-            status = status_of(record or forms[0])
+            status = status_of(record or forms[0] or forms[1])
             for table, kind, printed, ours in (
                 ("Table 2", ACCURACY, bvm_paper.ACCURACY, value_of(record, "accuracy")),
                 ("Table 4", SIZE, bvm_paper.VECTORS, value_of(record, "n_vectors")),
