@@ -2,7 +2,7 @@
 
 A measurement notes the modules that its estimator is made of, those that its module imports and so
 on, or all that it has loaded where there is no such estimator, and a hash of what is in them: their
-syntax, so that another comment or docstring changes nothing. A figure is *older than the code* once
+code, so that another comment or docstring changes nothing. A figure is *older than the code* once
 one of these modules is another, or gone.
 """
 
@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
@@ -66,13 +68,23 @@ def file_of(module: str, root: Path = ROOT) -> Path | None:
 
 
 @cache
-def _syntax(path: Path) -> bytes:
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
+def _code(path: Path) -> bytes:
+    """The lines of a file without comments, docstrings and blank lines.
+
+    Not its syntax tree, whose text is another in every version of Python.
+    """
+    text = path.read_text()
+    lines = text.split("\n")
+    for node in ast.walk(ast.parse(text)):
         kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:]
-    return ast.dump(tree).encode()
+            for number in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1):
+                lines[number - 1] = ""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    return "\n".join(line.rstrip() for line in lines if line.strip()).encode()
 
 
 def hash_of(modules: Iterable[str], root: Path = ROOT) -> str | None:
@@ -82,7 +94,7 @@ def hash_of(modules: Iterable[str], root: Path = ROOT) -> str | None:
         path = file_of(module, root)
         if path is None:
             return None
-        found.update(module.encode() + _syntax(path))
+        found.update(module.encode() + _code(path))
     return found.hexdigest()[:16]
 
 

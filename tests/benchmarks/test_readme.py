@@ -53,7 +53,7 @@ def _package(root, text):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "__init__.py").write_text("")
     (folder / "part.py").write_text(text)
-    sources._syntax.cache_clear()
+    sources._code.cache_clear()
 
 
 def test_a_result_is_old_when_code_it_ran_has_changed_and_not_for_a_comment(tmp_path):
@@ -69,7 +69,7 @@ def test_a_result_is_old_when_code_it_ran_has_changed_and_not_for_a_comment(tmp_
     assert sources.is_old(record, known, tmp_path)
     assert sources.age([record, finished(source=sources.NOTHING)], known, tmp_path).startswith("So")
     (tmp_path / "src" / "widemargin" / "part.py").unlink()
-    sources._syntax.cache_clear()
+    sources._code.cache_clear()
     assert sources.is_old(record, known, tmp_path)
 
 
