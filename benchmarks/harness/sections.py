@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.harness.records import Record, of_part
-from benchmarks.harness.report import Table, with_pictures
+from benchmarks.harness.report import Table, bullets, with_pictures
 from benchmarks.harness.runner import installed
 from benchmarks.harness.session import Session
 
@@ -64,9 +64,19 @@ def write_page(
     *,
     quick: bool,
     targets_first: bool = False,
+    protocol: Sequence[str] = (),
 ) -> None:
-    """All sections; what was asked is judged by whole runs only."""
+    """All sections; what was asked is judged by whole runs only.
+
+    ``protocol`` says, a line each, what differs from how the paper did it.
+    """
     tables = tables_of(sections, session)
     if targets is not None and not quick:
         tables.insert(0 if targets_first else len(tables), targets(session.records))
+    notes = [*notes, *told(protocol)]
     session.write(title, tables, [QUICK_NOTE, *notes] if quick else notes)
+
+
+def told(protocol: Sequence[str]) -> list[str]:
+    """What differs from the paper's protocol, as notes at the head of a page."""
+    return ["What differs from the paper's protocol:", *bullets(protocol)] if protocol else []

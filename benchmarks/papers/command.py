@@ -6,10 +6,10 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 
-from benchmarks.harness.report import Table, markdown_page, number
+from benchmarks.harness.report import MISSING, Table, markdown_page, number
 from benchmarks.harness.session import RESULTS
-from benchmarks.papers.cells import FACTOR, MET, NOT_RUN, POINTS, SHORT, Cell, all_cells
-from benchmarks.papers.reasons import reason_for
+from benchmarks.papers.cell import FACTOR, MET, NOT_RUN, POINTS, SHORT, Cell
+from benchmarks.papers.cells import PICTURES, all_cells, reason_for
 
 PAGE = RESULTS / "papers.md"
 ASKED = 85.0
@@ -69,8 +69,27 @@ def _told(cells: Sequence[Cell], most: int = 6) -> str:
     return "; ".join(told[:most]) + more
 
 
+def pictures_table() -> Table:
+    """Every figure of the papers: ours, the claim, and whether it holds."""
+    rows = [
+        [
+            f"{paper} {each.figure}",
+            f"[{each.file}]({each.file})" if each.file else MISSING,
+            each.claim,
+            each.holds,
+        ]
+        for paper, pictures in PICTURES.items()
+        for each in pictures
+    ]
+    return Table("Figures", ["figure", "ours", "the paper's claim", "holds"], rows)
+
+
 def page(cells: Sequence[Cell]) -> str:
-    tables = [counts_table(cells), *(reasons_table(cells, each) for each in (SHORT, NOT_RUN))]
+    tables = [
+        counts_table(cells),
+        *(reasons_table(cells, each) for each in (SHORT, NOT_RUN)),
+        pictures_table(),
+    ]
     return markdown_page("The papers, cell by cell", NOTES, tables)
 
 

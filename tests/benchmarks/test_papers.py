@@ -6,18 +6,8 @@ import pytest
 
 from benchmarks.harness.session import RESULTS
 from benchmarks.papers import command
-from benchmarks.papers.cells import (
-    ACCURACY,
-    ERROR,
-    MET,
-    NOT_RUN,
-    SHORT,
-    SIZE,
-    TIME,
-    Cell,
-    all_cells,
-)
-from benchmarks.papers.reasons import REASONS, reason_for
+from benchmarks.papers.cell import ACCURACY, ERROR, MET, NOT_RUN, SHORT, SIZE, TIME, Cell
+from benchmarks.papers.cells import PICTURES, REASONS, all_cells, reason_for
 
 
 def _cell(kind, printed, ours, **fields):
@@ -64,3 +54,13 @@ def test_the_page_is_that_of_the_results():
 def test_no_cell_is_counted_twice():
     named = [(c.paper, c.table, c.dataset, c.method, c.kind) for c in all_cells(RESULTS)]
     assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize("paper", PICTURES)
+def test_every_picture_is_there_and_has_a_verdict(paper):
+    for picture in PICTURES[paper]:
+        if picture.file:
+            assert (RESULTS / picture.file).is_file()
+            assert picture.holds.startswith(("yes", "no", "in part"))
+        else:
+            assert picture.holds
