@@ -111,30 +111,32 @@ def floor_of(estimator: Any, X: Any, y: np.ndarray, threads: int) -> dict[str, f
 def instrumented(watch: Stopwatch) -> Iterator[None]:
     """Every phase of a span fit is counted by the watch."""
     from widemargin.base import estimator
-    from widemargin.span import curvature, descent, landmarks, levels, span_engine
+    from widemargin.span import curvature, landmarks, levels, span_engine
     from widemargin.span.basis import Basis
     from widemargin.span.descent import Descent
     from widemargin.span.losses import LowerBound
+    from widemargin.span.shard import Shard
     from widemargin.span.values import KernelValues
 
-    passes = [(Descent, "_multiply", PRODUCTS), (Descent, "_pull", GRADIENTS)]
+    passes = [(Shard, "_multiply", PRODUCTS), (Descent, "_pull", GRADIENTS)]
     phases = [
         (estimator, "validate_data", CHECKING),
         (estimator.KernelEstimator, "_distinct", ROWS),
         (Basis, "extended", VECTORS),
         *((each, "draw", VECTORS) for each in vars(landmarks).values() if draws(each)),
         (Descent, "_line_search", LINE),
-        (descent, "advance", LINE),
+        (Shard, "advance", LINE),
         (curvature.Curvature, "solve", SOLVE),
         (Descent, "_whitened", BOUNDS),
         (LowerBound, "improved", BOUNDS),
+        (Shard, "blend", BOUNDS),
         (levels.SpanFit, "_on_near_rows", MOVING),
-        (levels, "hidden_by_rounding", PROOF),
+        (Shard, "rounding", PROOF),
         (span_engine, "full_dual", PROOF),
     ]
     work = [
         (KernelValues, "_block", "block"),
-        (curvature.Curvature, "_sums", "sum"),
+        (Shard, "gram", "sum"),
         (curvature, "_factorised", "factor"),
     ]
     scan = KernelValues.scan

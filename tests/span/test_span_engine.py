@@ -137,13 +137,13 @@ def test_a_stop_that_a_report_asks_for_is_told():
 def test_a_finished_fit_lends_its_vectors_and_values_to_other_problems():
     data = three_classes()
     solver, _ = solve_in_span(data.problem(), options())
-    counted = solver.descent.values.n_kernel
+    counted = solver.shards.n_kernel
     other = make(data.X, data.code, -data.table[:, :2], data.weight, C=10.0)
     again = solver.again(other.problem(), None, 1e-8)
     result = run(again, Limits(300))
     assert result.converged
     np.testing.assert_array_equal(again.basis.vectors.index, solver.basis.vectors.index)
-    assert again.descent.values.n_kernel == counted
+    assert again.shards.n_kernel == counted
     optimum = other.optima(again.basis.vectors.values).sum()
     assert result.certificate.primal == pytest.approx(optimum, rel=1e-7)
 

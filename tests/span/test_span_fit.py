@@ -17,7 +17,7 @@ from widemargin.expansion import Earlier
 from widemargin.kernels import Kernel
 from widemargin.loop import Limits
 from widemargin.problem import Folds
-from widemargin.span import SpanSizes, descent, losses
+from widemargin.span import SpanSizes, shard
 from widemargin.span.curvature import Curvature
 from widemargin.span.losses import LowerBound
 from widemargin.span.span_engine import SpanOptions, full_dual, solve_in_span
@@ -301,10 +301,10 @@ def test_rows_far_from_the_margin_may_be_left_out_for_a_while(dtype, tol):
     data = wide_data()
     solver, result = data.fit("random", dtype=dtype, tol=tol, memory=40_000, max_vectors=3)
     if tol < 1e-3:
-        assert (solver.order != np.arange(4000)).any(), (
+        assert (solver.shards.only.order != np.arange(4000)).any(), (
             "this test is about rows that changed places"
         )
-    np.testing.assert_array_equal(np.sort(solver.order), np.arange(4000))
+    np.testing.assert_array_equal(np.sort(solver.shards.only.order), np.arange(4000))
     assert result.converged and result.certificate.scope == "span"
     Z = solver.basis.vectors.values
     primal = data.objectives(Z, result.state.beta)
@@ -321,8 +321,8 @@ def test_leaving_rows_out_changes_nothing_in_the_answer():
     with_less = data.fit("random", memory=40_000, max_vectors=3)
     never = SpanSizes(near_share=-1.0)
     with_all = data.fit("random", memory=40_000, max_vectors=3, sizes=never)
-    assert (with_less[0].order != np.arange(4000)).any()
-    assert (with_all[0].order == np.arange(4000)).all()
+    assert (with_less[0].shards.only.order != np.arange(4000)).any()
+    assert (with_all[0].shards.only.order == np.arange(4000)).all()
     primal = [result.certificate.primal for _, result in (with_less, with_all)]
     assert primal[0] == pytest.approx(primal[1], rel=1e-7)
     duals = [full_dual(solver) for solver, _ in (with_less, with_all)]
@@ -433,9 +433,9 @@ def test_an_interrupt_anywhere_leaves_a_machine_with_a_true_certificate(dtype, r
 def test_an_interrupt_of_any_stage_of_a_step_leaves_a_valid_machine(monkeypatch):
     data = wide_data()
     stages = [
-        (descent, "advance"),
-        (descent, "along"),
-        (losses, "blend"),
+        (shard, "advance"),
+        (shard, "along"),
+        (shard, "blend"),
         (Curvature, "form"),
         (Curvature, "solve"),
         (LowerBound, "improved"),
@@ -479,5 +479,5 @@ def test_a_sample_that_misjudges_steps_is_not_asked_again():
         memory=12_000_000, prove=False, max_iter=100, patience=100, seed=209652396
     )
     solver, result = solve_in_span(searched, options)
-    assert not solver.descent.values.complete
+    assert not solver.shards.complete
     assert result.converged

@@ -192,7 +192,8 @@ def test_the_lower_bound_never_passes_the_optimum_and_never_falls(dtype):
             reference.best_machine(F[u], sign[u, p], 1.0, weight[u, p]) if u.any() else None
             for p, u in enumerate(used)
         ]
-        bound, best = LowerBound(problems, dtype), np.zeros(2)
+        bound, best = LowerBound(2), np.zeros(2)
+        mixture = np.zeros((60, 2), dtype=dtype)
         for turn in range(8):
             # Scores of any machines at all, ever nearer to the best ones; not always of both.
             live = np.arange(2) if turn % 3 == 0 else np.array([turn % 2])
@@ -202,9 +203,10 @@ def test_the_lower_bound_never_passes_the_optimum_and_never_falls(dtype):
                 if optimum is not None:
                     scores[:, p] += F @ optimum.coef + optimum.intercept
             scores = scores.astype(dtype)
-            A, sums = slopes(problems, scores, slice(0, 60), live, bound.mixture)
+            A, sums = slopes(problems, scores, slice(0, 60), live, mixture)
             whitened = np.vstack([F.T @ A.astype(float), sums[1]])
-            values = bound.improved(scores, live, whitened, sums)
+            values, share = bound.improved(live, whitened, sums)
+            blend(problems, scores, live, share, mixture)
             assert (values >= best[live] * (1.0 - rounding)).all()
             best[live] = values
             for j, p in enumerate(live):
@@ -214,9 +216,9 @@ def test_the_lower_bound_never_passes_the_optimum_and_never_falls(dtype):
                 assert values[j] <= optima[p].value * (1.0 + rounding)
                 tight += values[j] > 0.99 * optima[p].value
                 # It is what its own mixture proves, computed from scratch.
-                alpha = (bound.mixture[:, p] * sign[:, p]).astype(float)
+                alpha = (mixture[:, p] * sign[:, p]).astype(float)
                 assert alpha.min() >= -rounding * alpha.max()
-                norm2 = (np.vstack([F.T, np.ones(60)]) @ bound.mixture[:, p].astype(float)) ** 2
+                norm2 = (np.vstack([F.T, np.ones(60)]) @ mixture[:, p].astype(float)) ** 2
                 norm2 = norm2.sum() + (alpha[used[p]] ** 2 / (2.0 * weight[used[p], p])).sum()
                 proven = alpha.sum() ** 2 / (2.0 * norm2) if alpha.any() else 0.0
                 assert values[j] == pytest.approx(proven, rel=10 * rounding)

@@ -2,7 +2,8 @@
 
 A row that is given k times and a row of weight k are then the same problem, bit for bit, and so
 are two orders of the same rows: distinct rows are put in the order of a hash of their content,
-which is also as good as a random shuffle for everything that visits rows in turn.
+their key, which is also as good as a random shuffle for everything that visits rows in turn. Keys
+are the source of chance for draws, too, so that those do not depend on where the rows lie.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Distinct:
     Attributes
     ----------
     rows : Rows
-        A view with each different pair of row and label once.
+        A view with each different pair of row and label once, which knows their keys.
     index : ndarray of int
         Where each of them first stands among the original rows.
     code : ndarray of int
@@ -82,7 +83,8 @@ def distinct_rows(rows: Rows, code: NDArray[np.intp], weight: NDArray[np.float64
     np.add.at(merged, group, weight[kept])
     place = np.full(len(weight), -1, dtype=np.intp)
     place[kept] = group
-    return Distinct(rows.subset(leader), leader, code[leader], merged, place)
+    distinct = rows.subset(leader).keyed(key[order][first])
+    return Distinct(distinct, leader, code[leader], merged, place)
 
 
 def row_keys(

@@ -60,6 +60,24 @@ class Rows(ABC):
         self.memory = memory
         self.threads = threads
         self._order: IndexArray | None = None
+        self._keys: NDArray[np.uint64] | None = None
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """Random numbers that belong to the rows: those of their content where they are known.
+
+        Else they ascend with the rows' places.
+        """
+        if self._keys is not None:
+            return self._keys
+        n = self.shape[0]
+        return np.arange(n, dtype=np.uint64) * np.uint64((2**64 - 1) // max(1, n))
+
+    def keyed(self, keys: NDArray[np.uint64] | None = None) -> Rows:
+        """Return a view whose rows have these keys, or keep those that they have now."""
+        view = copy(self)
+        view._keys = self.keys if keys is None else keys
+        return view
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -97,6 +115,7 @@ class Rows(ABC):
         """Return a view whose row i is the stored row order[i]; nothing is copied."""
         view = copy(self)
         view._order = self.stored_at(order)
+        view._keys = None if self._keys is None else self._keys[order]
         return view
 
     def stored_at(self, index: IndexArray) -> IndexArray:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.arrays import IndexArray, Matrix, Values, Vector
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.problem import Problem
-from widemargin.rows import rows_per_block, threads_within
+from widemargin.rows import threads_within
 from widemargin.span.basis import Basis
-from widemargin.span.losses import inside_margin
-from widemargin.span.values import KernelValues
-from widemargin.threads import cholesky_in_place, ordered_map, scratch, solve_cholesky
+from widemargin.span.shard import GramPlan
+from widemargin.span.shards import Shards
+from widemargin.threads import cholesky_in_place, ordered_map, solve_cholesky
 
 # Rows, in multiples of the vectors, that stand for all rows inside the margin: in the first matrix
 # after a change of rows or vectors, the next, and so on. Far from the optimum a rough matrix does
@@ -57,15 +57,18 @@ class Curvature:
     ----------
     problem : Problem
         The problems.
-    values : KernelValues
-        Kernel values of their rows.
+    shards : Shards
+        Their rows.
+    dtype : dtype
+        Precision of the kernel values.
     room : int
         Bytes that factors may take.
     """
 
-    def __init__(self, problem: Problem, values: KernelValues, room: int) -> None:
+    def __init__(self, problem: Problem, shards: Shards, dtype: np.dtype[Any], room: int) -> None:
         self.problem = problem
-        self.values = values
+        self.shards = shards
+        self.dtype = dtype
         self.room = room
         self.forget()
 
@@ -77,7 +80,6 @@ class Curvature:
         self._formed = 0
         # Whether the factors are those of another fit.
         self.adopted = False
-        self._last = np.empty(0, dtype=np.intp), np.empty((0, 0))
 
     def adopt(self, other: Curvature) -> None:
         """Step by the factors of another fit on the same rows and vectors, until they are stale."""
@@ -85,11 +87,6 @@ class Curvature:
         if same and np.array_equal(other.problem.C, self.problem.C):
             self._factors, self._cost = dict(other._factors), other._cost
             self._formed, self.adopted = other._formed, True
-
-    def rearranged(self, problem: Problem) -> None:
-        """Go on with rows in other places; the factors stay what they are."""
-        self.problem = problem
-        self._last = np.empty(0, dtype=np.intp), np.empty((0, 0))
 
     def knows(self, live: IndexArray) -> NDArray[np.bool_]:
         """Return for which problems there is a factor."""
@@ -99,12 +96,12 @@ class Curvature:
         """Return whether steps with these factors have cost more than new ones would."""
         return self._spent > self._cost
 
-    def used(self, columns: int, n_rows: int) -> None:
-        """Take note of a step."""
-        self._spent += 2 * n_rows * self.values.size * max(_READ, 2 * columns * _PRODUCT)
+    def used(self, columns: int, n_rows: int, size: int) -> None:
+        """Take note of a step in a span of some size."""
+        self._spent += 2 * n_rows * size * max(_READ, 2 * columns * _PRODUCT)
 
-    def form(self, basis: Basis, scores: Values, live: IndexArray, moved: bool) -> None:
-        """Form and factorise the matrices of the live problems, at the given scores.
+    def form(self, basis: Basis, n_rows: int, live: IndexArray, moved: bool) -> None:
+        """Form and factorise the matrices of the live problems, at the scores of the first rows.
 
         At zero (not `moved`) every row is inside every margin, and one sum serves all labels.
         """
@@ -113,26 +110,28 @@ class Curvature:
         self._spent, self._cost = 0.0, 0.0
         schedule = _ROWS_OF_ONE_SUM if len(plan.groups) == 1 else _ROWS_OF_MANY_SUMS
         multiple = schedule[min(self._formed, len(schedule) - 1)]
-        self._rows = max(_LEAST_ROWS, multiple * (basis.size + 1))
+        most_rows = max(_LEAST_ROWS, multiple * (basis.size + 1))
         self._formed += 1
-        one_by_one = len(plan.groups) == 1
-        everything = np.arange(len(scores))
-        tasks = [
-            (group, self._inside(scores, group) if plan.labels else everything)
-            for group in plan.groups
-        ]
+        # Shards that are elsewhere work on a sum together, those that are here on several.
+        one_by_one = len(plan.groups) == 1 or self.shards.many
 
-        def work(task: tuple[IndexArray, IndexArray]) -> dict[int, NDArray[Any]]:
-            group, index = task
-            return self._factorise(basis, group, self._sums(index, plan.folds, one_by_one), plan)
+        def work(group: IndexArray) -> tuple[int, dict[int, NDArray[Any]]]:
+            judges = self._judges(group) if plan.labels else ()
+            alone = len(plan.groups) == 1
+            wanted = GramPlan(judges, n_rows, most_rows, None, plan.folds, alone, one_by_one)
+            found = self.shards.gram(wanted)
+            scale = 2.0 * found.weight / max(found.used_weight, np.finfo(float).tiny)
+            sums = [scale * each for each in found.sums]
+            return found.count, self._factorise(basis, group, sums, plan)
 
         # A chunk of rows, its product, the sum and a factor.
         most = 4 * 8 * (basis.size + 1) * max(basis.size + 1, _CHUNK // 4)
         memory = self.problem.rows.memory
         threads = 1 if one_by_one else threads_within(memory, most, self.problem.threads)
-        for (group, index), factors in zip(tasks, ordered_map(work, tasks, threads), strict=True):
+        found = ordered_map(work, plan.groups, threads)
+        for group, (count, factors) in zip(plan.groups, found, strict=True):
             self._factors |= factors
-            rows = min(len(index), self._rows) + len(group) * basis.size / 3
+            rows = min(count, most_rows) + len(group) * basis.size / 3
             self._cost += _MATRIX * rows * basis.size**2
 
     def _plan(self, live: IndexArray, size: int, moved: bool) -> _Plan:
@@ -154,7 +153,7 @@ class Curvature:
             (4, n_kinds, _Plan(groups, moved, False, True, np.float32)),
             (4, len(groups), _Plan(groups, moved, False, False, np.float32)),
         ]
-        rough = n_factors > 1 and self.values.dtype == np.float32
+        rough = n_factors > 1 and self.dtype == np.float32
         for each, count, plan in plans[rough:]:
             if each * count * size <= self.room:
                 return plan
@@ -168,15 +167,14 @@ class Curvature:
         _, group = np.unique(kinds, axis=1, return_inverse=True)
         return [live[group.ravel() == g] for g in range(group.max() + 1)]
 
-    def _inside(self, scores: Values, group: IndexArray) -> IndexArray:
-        """Return the rows inside the margin of the problem with the group's middle C.
+    def _judges(self, group: IndexArray) -> tuple[int, ...]:
+        """Return the problems of a group, with its middle C, that judge which rows are inside.
 
         A row is judged by a problem that counts it, if there is one.
         """
         C = self.problem.C[group]
         middle = group[np.sort(C)[len(C) // 2] == C]
-        rows = [inside_margin(self.problem, scores, int(p)) for p in middle[:2]]
-        return rows[0] if len(rows) == 1 else np.union1d(rows[0], rows[1])
+        return tuple(int(p) for p in middle[:2])
 
     def _factorise(
         self, basis: Basis, group: IndexArray, sums: list[Matrix], plan: _Plan
@@ -211,51 +209,6 @@ class Curvature:
         for _ in ordered_map(work, alike.values(), self.problem.threads):
             pass
         return answer
-
-    def _sums(self, index: IndexArray, by_fold: bool, alone: bool) -> list[Matrix]:
-        """Return 2 Σ s (k_z, 1)(k_z, 1)ᵀ over rows (of each fold), estimated from the first."""
-        weight, fold = self.problem.weight, self.problem.fold
-        used = index[: self._rows]
-        scale = 2.0 * weight[index].sum() / max(weight[used].sum(), np.finfo(float).tiny)
-        threads = self.problem.threads if alone else 1
-        if by_fold:
-            folds = range(len(self.problem.counts))
-            return [scale * self._products(used[fold[used] == f], threads) for f in folds]
-        if alone:
-            return [scale * self._changed(used, threads)]
-        return [scale * self._products(used, threads)]
-
-    def _changed(self, used: IndexArray, threads: int) -> Matrix:
-        """Return the sum over rows, from the one before if most of them are the same."""
-        rows, total = self._last
-        new, old = np.setdiff1d(used, rows), np.setdiff1d(rows, used)
-        if len(new) + len(old) < 0.7 * len(used):
-            total = total + self._products(new, threads) - self._products(old, threads)
-        else:
-            total = self._products(used, threads)
-        self._last = used, total
-        return total
-
-    def _products(self, rows: IndexArray, threads: int) -> Matrix:
-        """Return Σ s (k_z, 1)(k_z, 1)ᵀ over rows."""
-        size, memory = self.values.size + 1, self.problem.rows.memory
-        chunk = rows_per_block(memory, 8 * size, _CHUNK, most_bytes=memory)
-
-        def part(begin: int) -> Matrix:
-            index = rows[begin : begin + chunk]
-            features = scratch((len(index), size), np.float64)
-            self.values.take(index, features[:, :-1])
-            features[:, -1] = 1.0
-            features *= np.sqrt(self.problem.weight[index])[:, None]
-            # NumPy sees a matrix and its own transpose, and does half the work.
-            product: Matrix = features.T @ features
-            return product
-
-        total = np.zeros((size, size))
-        threads = threads_within(memory, 8 * size * (chunk + size), threads)
-        for product in ordered_map(part, range(0, len(rows), chunk), threads):
-            total += product
-        return total
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import IndexArray, Matrix, Values, Vector
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.kernels.kernel import check_finite
 from widemargin.problem import Problem
 from widemargin.qp.line_search import line_search
 from widemargin.span.basis import Basis
 from widemargin.span.constraints import Constraints
 from widemargin.span.curvature import Curvature
-from widemargin.span.losses import LowerBound, Slopes, advance, along, columns_of
-from widemargin.span.values import KernelValues, Moments, Product
+from widemargin.span.losses import LowerBound
+from widemargin.span.shards import Shards
 
 # Relative accuracy of a step's length.
 _LENGTH_TOL = 1e-2
@@ -85,28 +85,20 @@ class SpanState:
         return np.where(decrement >= 0.0, decrement, np.inf)
 
 
-@dataclass(frozen=True)
-class Room:
-    """Bytes for kernel values, and for the factors of Newton matrices."""
-
-    values: int
-    factors: int
-
-
 @dataclass(eq=False)
 class Descent:
-    """Scores of all rows in all problems, and the steps that lower the objectives.
+    """The steps that lower the objectives; scores of all rows are with the shards.
 
     Parameters
     ----------
     problem : Problem
-        What is to be fitted.
+        What is to be fitted; of its rows only signs and prices of problems are asked here.
+    shards : Shards
+        All rows.
     dtype : dtype
         Precision of kernel values and scores.
-    room : Room
-        Bytes for what is kept.
-    width : int
-        Vectors that are expected at the most.
+    factors : int
+        Bytes for the factors of Newton matrices.
     bounds : bool
         Whether lower bounds on the optima are wanted.
     directions : ndarray of shape (n_problems, n_directions, r) or None
@@ -116,38 +108,25 @@ class Descent:
     """
 
     problem: Problem
+    shards: Shards
     dtype: np.dtype[Any]
-    room: Room
-    width: int
+    factors: int
     bounds: bool
     directions: NDArray[np.float64] | None
     shared: InitVar[Descent | None]
 
     def __post_init__(self, shared: Descent | None) -> None:
-        problem = self.problem
-        if shared is None:
-            self.values = KernelValues(
-                problem.rows,
-                problem.kernel,
-                self.dtype,
-                self.room.values,
-                self.width,
-                problem.n_problems,
-            )
-            self.basis = Basis.empty()
-        else:
-            self.values, self.basis = shared.values, shared.basis
-        self.curvature = Curvature(problem, self.values, self.room.factors)
+        self.basis: Basis = Basis.empty() if shared is None else shared.basis
+        self.curvature = Curvature(self.problem, self.shards, self.dtype, self.factors)
         if shared is not None:
             self.curvature.adopt(shared.curvature)
-        self.scores: Values = np.zeros((problem.n, problem.n_problems), dtype=self.dtype)
         # Whose scores they are; None in the middle of a step, which may be interrupted.
         self.scores_of: Matrix | None = None
         self._begin()
 
     def extend(self, basis: Basis) -> None:
         """Go on with a basis that begins with the one before."""
-        self.values.add(basis.vectors.values[self.basis.size :])
+        self.shards.add(basis.vectors.values[self.basis.size :])
         self.basis = basis
         self.curvature.forget()
         self._begin()
@@ -162,34 +141,34 @@ class Descent:
 
     def forget_steps(self) -> None:
         """Begin anew with directions and bounds: what is minimised has changed."""
-        self.bound = LowerBound(self.problem, self.dtype) if self.bounds else None
+        self.bound = LowerBound(self.problem.n_problems) if self.bounds else None
+        if self.bounds:
+            self.shards.forget_mixture()
         self._conjugate: tuple[Matrix, Matrix, Matrix] | None = None
 
-    def swap(self, left: IndexArray, right: IndexArray) -> None:
-        """Let rows change places, in pairs."""
-        order = np.arange(self.problem.n)
-        order[left], order[right] = right, left
-        problem, whose = self.problem.subset(order), self.scores_of
+    def bring_near(self, limit: float, most: float) -> int | None:
+        """Bring the rows with a margin below a limit to the front; return how many they are.
+
+        None if they are more than `most`, which leaves all rows where they are.
+        """
+        near = self.shards.near(limit)
+        if sum(near) > most:
+            return None
+        whose = self.scores_of
         # An interrupt in the middle makes the scores no one's.
         self.scores_of = None
-        self.scores[left], self.scores[right] = self.scores[right], self.scores[left]
-        self.values.swap(left, right)
-        self.problem = problem
-        self.curvature.rearranged(problem)
+        n_rows = self.shards.bring_near(limit, near)
         self.scores_of = whose
         self.forget_steps()
+        return n_rows
 
     # Passes over the rows.
 
     def score(self, beta: Matrix, first: int, stop: int) -> None:
         """Compute the scores of some rows from the coefficients."""
         self.scores_of = None
-        self._multiply(beta, self.scores, first, stop)
+        self.shards.score(beta, first, stop)
         self.scores_of = beta
-
-    def _multiply(self, beta: Matrix, out: Values, first: int, stop: int) -> None:
-        for _ in self.values.scan(Product(beta.astype(self.dtype), out), first, stop):
-            pass
 
     def look(
         self,
@@ -232,7 +211,8 @@ class Descent:
         primal[live] = 0.5 * (beta[:, live] * metric).sum(axis=0) + sums[0]
         if self.bound is not None:
             whitened = self._whitened(pull, live)
-            dual[live] = self.bound.improved(self.scores[:n_rows], live, whitened, sums)
+            dual[live], share = self.bound.improved(live, whitened, sums)
+            self.shards.blend(n_rows, live, share)
         newton = self._newton(gradient, live)
         return SpanState(beta, gradient, newton, primal, dual, n_rows)
 
@@ -241,29 +221,20 @@ class Descent:
 
         If coefficients are to change, scores are brought up to date in the same pass.
         """
-        mixture = None if self.bound is None else self.bound.mixture
-        moving = None if change is None else change.astype(self.dtype)
-        slopes = Slopes(self.problem, self.scores, live, mixture, moving)
-        pull = np.zeros((self.basis.size + 1, len(live)))
-        sums = np.zeros((4, len(live)))
-        for partial, partial_sums in self.values.scan(slopes, 0, n_rows):
-            pull[:-1] += partial
-            sums += partial_sums
-        pull[-1] = sums[1]
+        products, sums = self.shards.pull(n_rows, live, self.bound is not None, change)
+        pull = np.vstack([products, sums[1]])
         # A look at the sums: one at every kernel value would cost a tenth of computing them.
         check_finite(self.problem.kernel, pull)
         return pull, sums
 
     def moments(self, beta: Matrix) -> Matrix:
         """Return Σ_i s_i k_z(x_i) f(x_i) over all rows for functions f = Σ β k(z, ·)."""
-        visit = Moments(beta, self.problem.weight)
-        return np.asarray(sum(self.values.scan(visit, 0, self.problem.n)))
+        return self.shards.moments(beta)
 
     # A step.
 
     def descend(self, state: SpanState, live: IndexArray) -> SpanState:
         """Return the state after a step of conjugate gradients in every live problem."""
-        scores = self.scores[: state.n_rows]
         # Factors of another fit are not good for the last digits.
         poor = self.curvature.stale() or (state.tired > 0 and self.curvature.adopted)
         if poor or not self.curvature.knows(live).all():
@@ -272,24 +243,22 @@ class Descent:
         direction = self._direction(state.gradient, state.newton, live)[:, live]
         if self.constraints is not None:
             self.constraints.make_feasible(direction, live)
-        kept = min(state.n_rows, self.values.kept_rows)
+        kept = self.shards.judges(state.n_rows, self.basis.size)
         # Where values must be computed again, a pass is dear: the rows whose values are kept, a
         # random sample, say how far to go, until they have been wrong.
         enough = kept >= _JUDGES * self.basis.size and self._trusts_sample
         judges = kept if enough else state.n_rows
-        moved = np.empty((judges, len(live)), dtype=self.dtype)
-        self._multiply(direction, moved, 0, judges)
-        length = self._line_search(state, direction, moved, live)
+        length = self._line_search(state, direction, judges, live)
         beta = state.beta.copy()
         beta[:, live] += length * direction
         self.scores_of = None
         if judges == state.n_rows:
-            advance(self.problem, scores, moved, live, length)
+            self.shards.advance(live, length)
             pull, sums = self._pull(state.n_rows, live, None)
         else:
             pull, sums = self._pull(state.n_rows, live, length * direction)
         self.scores_of = beta
-        self.curvature.used(len(live), state.n_rows)
+        self.curvature.used(len(live), state.n_rows, self.basis.size)
         after = self._state(beta, state.n_rows, live, state, pull, sums)
         if judges < state.n_rows and (after.primal[live] > state.primal[live]).any():
             self._trusts_sample, self._conjugate = False, None
@@ -321,8 +290,7 @@ class Descent:
 
     def estimated(self, state: SpanState, live: IndexArray) -> SpanState:
         """Return the state with Newton matrices formed at it."""
-        scores = self.scores[: state.n_rows]
-        self.curvature.form(self.basis, scores, live, bool(state.beta.any()))
+        self.curvature.form(self.basis, state.n_rows, live, bool(state.beta.any()))
         self._conjugate = None
         return replace(state, newton=self._newton(state.gradient, live))
 
@@ -344,25 +312,20 @@ class Descent:
         return direction
 
     def _line_search(
-        self, state: SpanState, direction: Matrix, moved: Values, live: IndexArray
+        self, state: SpanState, direction: Matrix, judges: int, live: IndexArray
     ) -> Vector:
         """Return the best step of each problem: a root of a rising, piecewise linear function.
 
-        `moved` are the scores of the directions on the first rows, which stand for all. The slope
-        at the start is known exactly, from the gradient; rows only say how it changes from there.
+        The first rows, so many as there are judges, stand for all. The slope at the start is known
+        exactly, from the gradient; rows only say how it changes from there.
         """
         metric = self.basis.metric(direction)
         curve0 = (metric * direction).sum(axis=0)
         exact = (state.gradient[:, live] * direction).sum(axis=0)
-        weight = self.problem.weight
-        scale = weight[: state.n_rows].sum() / weight[: len(moved)].sum()
-        scores = columns_of(self.problem, self.scores[: len(moved)], live)
-        first = along(self.problem, scores, moved, live, np.zeros(len(live)))
+        first, scale = self.shards.look_along(direction, live, state.n_rows, judges)
 
         def look(length: Vector) -> tuple[Vector, Vector]:
-            loss_slope, curve = first
-            if length.any():
-                loss_slope, curve = along(self.problem, scores, moved, live, length)
+            loss_slope, curve = self.shards.along(live, length) if length.any() else first
             slope = exact + scale * (loss_slope - first[0]) + length * curve0
             return slope, scale * curve + curve0
 

@@ -25,6 +25,13 @@ from widemargin.span.basis import Vectors
 
 Felt = Callable[[], Vector]
 
+# Shifts and odd factors that spread the bits of a number over all of it (Stafford's variant of the
+# finaliser of MurmurHash).
+_MIXING = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
+
 
 class Choice(ABC):
     """Vectors that can be drawn.
@@ -222,7 +229,10 @@ class _RandomRows(Choice):
         return True
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
-        return self._take(_draw(self.weight * self._left, count, self.rng))
+        return self._take(self._drawn(self.weight * self._left, count))
+
+    def _drawn(self, weight: Vector, count: int) -> IndexArray:
+        return earliest(weight, count, self.rows.keys, seed_of_draw(self.rng))[1]
 
     def _take(self, index: IndexArray) -> Vectors:
         self.adopt(index)
@@ -232,11 +242,11 @@ class _RandomRows(Choice):
 class _CoreRows(_RandomRows):
     def draw(self, count: int, felt: Felt | None) -> Vectors:
         weight = self.weight if felt is None else felt()
-        index = _draw(weight * self._left, count, self.rng)
+        index = self._drawn(weight * self._left, count)
         if len(index) < count:
             rest = self.weight * self._left
             rest[index] = 0.0
-            index = np.concatenate([index, _draw(rest, count - len(index), self.rng)])
+            index = np.concatenate([index, self._drawn(rest, count - len(index))])
         return self._take(index)
 
 
@@ -341,16 +351,41 @@ class _Given(Choice):
         return Vectors(new, None)
 
 
-def _draw(weight: Vector, count: int, rng: np.random.Generator) -> IndexArray:
-    """Return different positions, drawn in proportion to weights; only positive ones.
+def seed_of_draw(rng: np.random.Generator) -> int:
+    """Return the seed of one draw of rows by their keys."""
+    return int(rng.integers(2**63))
 
-    Each position gets an exponential time divided by its weight, and the earliest win (Efraimidis
-    and Spirakis): one random number a position, whatever the count.
+
+def earliest(
+    weight: Vector, count: int, keys: NDArray[np.uint64], seed: int
+) -> tuple[Vector, IndexArray]:
+    """Return the rows that are drawn in proportion to weights, and when; only positive ones.
+
+    Each row gets an exponential time divided by its weight, and the earliest win (Efraimidis and
+    Spirakis): one random number a row, whatever the count. It is made of the row's key, so that it
+    does not matter where the row lies, and who else is there.
     """
-    time = rng.exponential(size=len(weight))
     candidates = np.flatnonzero(weight > 0)
-    time = time[candidates] / weight[candidates]
+    time = exponential(keys[candidates], seed) / weight[candidates]
     if count < len(candidates):
         first = np.argpartition(time, count)[:count]
         candidates, time = candidates[first], time[first]
-    return candidates[np.argsort(time, kind="stable")]
+    order = np.argsort(time, kind="stable")
+    return time[order], candidates[order]
+
+
+def exponential(keys: NDArray[np.uint64], seed: int) -> Vector:
+    """Return exponential random numbers that keys and a seed decide."""
+    bits = keys ^ np.uint64(seed)
+    for shift, factor in _MIXING:
+        bits = (bits ^ (bits >> shift)) * factor
+    bits ^= bits >> np.uint64(31)
+    # 53 bits are a number between 0 and 1, which must not be 0.
+    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return np.asarray(-np.log(uniform))
+
+
+def _draw(weight: Vector, count: int, rng: np.random.Generator) -> IndexArray:
+    """Return different positions, drawn in proportion to weights; only positive ones."""
+    positions = np.arange(len(weight), dtype=np.uint64)
+    return earliest(weight, count, positions, seed_of_draw(rng))[1]

@@ -39,9 +39,9 @@ from widemargin.expansion import Earlier
 from widemargin.loop import Ended, Solver, Stop, bounds, relative_gap
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis, Vectors
-from widemargin.span.descent import Descent, Room, SpanState
+from widemargin.span.descent import Descent, SpanState
 from widemargin.span.landmarks import Choice
-from widemargin.span.losses import felt, hidden_by_rounding, nearest_margin
+from widemargin.span.shards import Shards
 from widemargin.span.span_sizes import SpanSizes
 
 # Rows, in multiples of the vectors, that the first fit looks at.
@@ -104,6 +104,8 @@ class SpanFit(Solver[SpanState]):
         Where to start.
     shared : SpanFit, default=None
         A finished fit of the same rows, on whose vectors and kernel values this one is to be made.
+    elsewhere : Shards, default=None
+        The rows, if they are not those of `problem`: it then holds the rows that were drawn.
     sizes : SpanSizes, default=SpanSizes()
         Sizes at which it changes its ways.
     """
@@ -120,34 +122,31 @@ class SpanFit(Solver[SpanState]):
     directions: NDArray[np.float64] | None = None
     earlier: Earlier | None = None
     shared: SpanFit | None = None
+    elsewhere: Shards | None = None
     sizes: SpanSizes = field(default_factory=SpanSizes)
 
     def __post_init__(self) -> None:
         problem, shared = self.problem, self.shared
         if self.choice.of_rows:
-            self.max_vectors = min(self.max_vectors, problem.n)
-        # The row that is in each place: rows change places at the end.
-        self.order: IndexArray = np.arange(problem.n)
-        if shared is not None:
-            self.order = shared.order.copy()
-            problem = problem.subset(self.order)
-        self._begin(problem, self.dtype, None if shared is None else shared.descent)
+            n = problem.n if self.elsewhere is None else self.elsewhere.n
+            self.max_vectors = min(self.max_vectors, n)
+        self._begin(self.dtype, shared)
         kinds = np.vstack([problem.C, problem.counts])
         _, machine = np.unique(kinds, axis=1, return_inverse=True)
         self._machines = [np.flatnonzero(machine.ravel() == m) for m in range(machine.max() + 1)]
         self._level_primal = np.inf
         self._returns = 0
 
-    def _begin(self, problem: Problem, dtype: np.dtype[Any], shared: Descent | None) -> None:
+    def _begin(self, dtype: np.dtype[Any], shared: SpanFit | None) -> None:
         factors = max(int(_FACTORS_SHARE * self.room), self.least_factors)
-        self.descent = Descent(
-            problem,
-            dtype,
-            Room(max(0, self.room - factors), factors),
-            self.max_vectors,
-            self.bounds,
-            self.directions,
-            shared,
+        if self.elsewhere is None:
+            room, others = max(0, self.room - factors), None if shared is None else shared.shards
+            self.shards: Shards = Shards.here(self.problem, dtype, room, self.max_vectors, others)
+        else:
+            self.shards = self.elsewhere
+        beside = None if shared is None else shared.descent
+        self.descent: Descent = Descent(
+            self.problem, self.shards, dtype, factors, self.bounds, self.directions, beside
         )
 
     @property
@@ -157,9 +156,7 @@ class SpanFit(Solver[SpanState]):
 
     def scores(self) -> Values:
         """Return the scores of all rows, in their first order."""
-        scores = np.empty_like(self.descent.scores)
-        scores[self.order] = self.descent.scores
-        return scores
+        return self.shards.scores()
 
     # The methods of a solver.
 
@@ -172,11 +169,11 @@ class SpanFit(Solver[SpanState]):
             at_once = not self.choice.nested or self.directions is not None
             first = self.max_vectors if at_once else min(self.max_vectors, self.sizes.first_vectors)
             self.descent.extend(self._basis_with(self.choice.draw(first, None)))
-        beta = np.zeros((self.basis.size + 1, self._now.n_problems))
+        beta = np.zeros((self.basis.size + 1, self.problem.n_problems))
         self.descent.scores_of = beta
         # Where all kernel values are at hand, a sample of the rows is no better a start.
-        ready = self.shared is not None and self.descent.values.complete
-        return self.descent.look(beta, self._now.n if ready else self._rows_after(0))
+        ready = self.shared is not None and self.shards.complete
+        return self.descent.look(beta, self.shards.n if ready else self._rows_after(0))
 
     @_overflow_shows_in_the_sums
     def step(self, state: SpanState) -> SpanState:
@@ -187,7 +184,7 @@ class SpanFit(Solver[SpanState]):
             if self._worth_growing(state):
                 return self._with_more_vectors(state)
             state = replace(state, final=True)
-            if state.n_rows < self._now.n:
+            if state.n_rows < self.shards.n:
                 state = self._with_more_rows(state)
             return self._on_near_rows(state)
         live = self._live(state)
@@ -209,15 +206,15 @@ class SpanFit(Solver[SpanState]):
             primal,
             dual,
             gap=relative_gap(primal, dual - (state.rounding or 0.0)),
-            scope="span" if state.n_rows == self._now.n else "sample",
+            scope="span" if state.n_rows == self.shards.n else "sample",
             n_vectors=self.basis.size,
-            n_passes=self.descent.values.n_passes,
-            n_kernel=self.descent.values.n_kernel,
+            n_passes=self.shards.n_passes,
+            n_kernel=self.shards.n_kernel,
         )
 
     def stopped(self, state: SpanState) -> Stop | None:
         """Return whether the gap is met and nothing more is to be added."""
-        if not state.final or state.n_rows < self._now.n:
+        if not state.final or state.n_rows < self.shards.n:
             return None
         exact = self.descent.dtype == np.float64 and self.bounds
         if not len(self._live(state)) and (exact or state.rounding is not None):
@@ -234,8 +231,8 @@ class SpanFit(Solver[SpanState]):
             # An interrupt came between new vectors and the first look at them.
             zeros = np.zeros((missing, 1))
             state = replace(state, beta=np.insert(state.beta, len(state.beta) - 1, zeros, axis=0))
-        if state.n_rows < self._now.n or self.descent.scores_of is not state.beta:
-            state = self._with_more_rows(state, self._now.n)
+        if state.n_rows < self.shards.n or self.descent.scores_of is not state.beta:
+            state = self._with_more_rows(state, self.shards.n)
         if self.bounds and state.rounding is None:
             state = replace(state, rounding=self._hidden(state))
         return state
@@ -246,7 +243,7 @@ class SpanFit(Solver[SpanState]):
         Without bounds there is nothing to prove, but estimates are made again with new matrices.
         """
         if not self.bounds:
-            everything = np.arange(self._now.n_problems)
+            everything = np.arange(self.problem.n_problems)
             return replace(self.descent.estimated(state, everything), rounding=0.0)
         hidden = self._hidden(state)
         if hidden > 0.5 * self.tol * float(state.primal.sum()):
@@ -254,14 +251,11 @@ class SpanFit(Solver[SpanState]):
         return replace(state, rounding=hidden)
 
     def _hidden(self, state: SpanState) -> float:
-        return hidden_by_rounding(self._now, self.basis, state.beta, self.descent.scores)
+        if self.descent.dtype == np.float64:
+            return 0.0
+        return self.shards.hidden(self.basis.vectors.values, state.beta)
 
     # What is done, and what to do next.
-
-    @property
-    def _now(self) -> Problem:
-        """The problems, rows in the order that they have now."""
-        return self.descent.problem
 
     def _live(self, state: SpanState) -> IndexArray:
         """Return the problems that have to go on.
@@ -287,7 +281,7 @@ class SpanFit(Solver[SpanState]):
         if state.final:
             return state.shrunk and (not len(self._live(state)) or state.tired >= _TIRED)
         tol = _SAMPLE_TOL if state.n_rows < self._enough_rows else _VECTORS_TOL
-        near = (state.decrement() / self._now.C).sum() <= tol * self._overall(state)
+        near = (state.decrement() / self.problem.C).sum() <= tol * self._overall(state)
         return bool(near) or state.steps >= _MOST_STEPS or not len(self._live(state))
 
     def _worth_growing(self, state: SpanState) -> bool:
@@ -297,26 +291,26 @@ class SpanFit(Solver[SpanState]):
 
     def _overall(self, state: SpanState) -> float:
         """Return the objectives in one number to which every C contributes alike."""
-        return float((state.primal / self._now.C).sum())
+        return float((state.primal / self.problem.C).sum())
 
     @property
     def _enough_rows(self) -> int:
         """Rows to look at until all vectors are there: those whose kernel values can be kept."""
-        values, n = self.descent.values, self._now.n
+        shards, n = self.shards, self.shards.n
         # Some vectors will turn out redundant: if half the values fit, all may.
-        if values.rows_kept(self.max_vectors // 2) == n:
+        if shards.rows_kept(self.max_vectors // 2) == n:
             return n
-        least = _rounded_up(_FIRST_ROWS * self.max_vectors, values.step)
-        return min(n, max(values.rows_kept(self.max_vectors), least))
+        least = _rounded_up(_FIRST_ROWS * self.max_vectors, shards.step)
+        return shards.first(min(n, max(shards.rows_kept(self.max_vectors), least)))
 
     def _rows_after(self, n_rows: int) -> int:
         """Return how many rows to look at next."""
-        step, enough = self.descent.values.step, self._enough_rows
+        step, enough = self.shards.step, self._enough_rows
         if n_rows >= enough:
-            return self._now.n
+            return self.shards.n
         more = _rounded_up(max(8 * n_rows, _FIRST_ROWS * self.basis.size, 1024), step)
         # Less than twice as many are better taken at once.
-        return enough if 2 * more > enough else more
+        return enough if 2 * more > enough else self.shards.first(more)
 
     # Levels.
 
@@ -363,13 +357,13 @@ class SpanFit(Solver[SpanState]):
         order = np.argsort(earlier.index)
         kept = order[np.searchsorted(earlier.index, basis.vectors.index, sorter=order)]
         beta = np.vstack([earlier.coef[kept], earlier.intercept])
-        return self.descent.look(beta, self._now.n)
+        return self.descent.look(beta, self.shards.n)
 
     def _with_more_rows(self, state: SpanState, stop: int | None = None) -> SpanState:
         descent = self.descent
         first = state.n_rows if descent.scores_of is state.beta else 0
         if stop is None:
-            stop = self._now.n if state.shrunk else self._rows_after(state.n_rows)
+            stop = self.shards.n if state.shrunk else self._rows_after(state.n_rows)
         descent.score(state.beta, first, stop)
         if not state.shrunk:
             descent.curvature.forget()
@@ -384,8 +378,8 @@ class SpanFit(Solver[SpanState]):
         few = drawn <= self.sizes.first_vectors and 6 * drawn <= self.max_vectors
         count = min((4 if few else 2) * drawn, self.max_vectors) - drawn
         old = self.basis.size
-        weights = partial(felt, self._now, self.descent.scores, self.order, state.n_rows)
-        self.descent.extend(self._basis_with(self.choice.draw(count, weights)))
+        felt = partial(self.shards.felt, state.n_rows)
+        self.descent.extend(self._basis_with(self.choice.draw(count, felt)))
         beta = np.insert(state.beta, old, np.zeros((self.basis.size - old, 1)), axis=0)
         if self.descent.scores_of is state.beta:
             self.descent.scores_of = beta
@@ -393,28 +387,26 @@ class SpanFit(Solver[SpanState]):
 
     def _dear(self, state: SpanState) -> bool:
         """Return whether a step on all rows computes values again that near ones would spare."""
-        whole = state.final and not state.shrunk and state.n_rows == self._now.n
-        return whole and not self.descent.values.complete and self._returns < _MOST_RETURNS
+        whole = state.final and not state.shrunk and state.n_rows == self.shards.n
+        return whole and self._returns < _MOST_RETURNS and not self.shards.complete
 
     def _on_near_rows(self, state: SpanState) -> SpanState:
         """Return the state on the rows that can matter, brought to the front."""
-        descent, n = self.descent, self._now.n
         if not len(self._live(state)):
             return state
-        near = nearest_margin(self._now, descent.scores) < _NEAR
-        n_rows = _rounded_up(int(near.sum()), descent.values.step)
-        if n_rows > self.sizes.near_share * n:
+        n_rows = self.descent.bring_near(_NEAR, self.sizes.near_share * self.shards.n)
+        if n_rows is None:
             return state
-        back = n_rows + np.flatnonzero(near[n_rows:])
-        front = np.flatnonzero(~near[:n_rows])[: len(back)]
-        descent.swap(front, back)
-        self.order[front], self.order[back] = self.order[back], self.order[front]
-        return replace(descent.look(state.beta, n_rows), final=True, shrunk=True)
+        return replace(self.descent.look(state.beta, n_rows), final=True, shrunk=True)
 
     def _with_more_digits(self, state: SpanState) -> SpanState:
         """Go on in float64 where float32 has no more to tell."""
-        problem, basis = self._now, self.basis
-        self._begin(problem, np.dtype(np.float64), None)
+        basis, dtype = self.basis, np.dtype(np.float64)
+        factors = self.descent.factors
+        self.shards.restart(dtype, max(0, self.room - factors))
+        self.descent = Descent(
+            self.problem, self.shards, dtype, factors, self.bounds, self.directions, None
+        )
         self.descent.extend(basis)
         after = self.descent.look(state.beta, state.n_rows)
         return replace(after, final=state.final, shrunk=state.shrunk)

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.expansion import Expansion
 from widemargin.problem import Problem
-from widemargin.span.basis import Basis
 from widemargin.span.values import product
 from widemargin.threads import Compiled, ordered_map
 
@@ -185,28 +184,18 @@ class Slopes:
 
 
 class LowerBound:
-    """The mixture of dual points so far, and its value.
+    """The value of the mixture of dual points so far; the points themselves stay with the rows."""
 
-    Attributes
-    ----------
-    mixture : ndarray of shape (n, n_problems)
-        y α of every row.
-    """
-
-    def __init__(self, problem: Problem, dtype: DTypeLike) -> None:
-        self.problem = problem
-        self.mixture: Values = np.zeros((problem.n, problem.n_problems), dtype=dtype)
-        self._linear = np.zeros(problem.n_problems)
-        self._quadratic = np.zeros(problem.n_problems)
+    def __init__(self, n_problems: int) -> None:
+        self._linear = np.zeros(n_problems)
+        self._quadratic = np.zeros(n_problems)
         self._whitened: Matrix | None = None
 
-    def improved(self, scores: Values, live: IndexArray, whitened: Matrix, sums: Matrix) -> Vector:
-        """Take in the dual points of the scores, and return the bounds.
+    def improved(self, live: IndexArray, whitened: Matrix, sums: Matrix) -> tuple[Vector, Vector]:
+        """Take in new dual points, and return the bounds and their share in the mixture.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_rows, n_problems)
-            Scores f of the rows.
         live : ndarray of int
             The problems that have moved.
         whitened : ndarray of shape (r + 1, len(live))
@@ -216,15 +205,15 @@ class LowerBound:
 
         Returns
         -------
-        ndarray of shape (len(live),)
-            Lower bounds on the optima.
+        bounds, shares : ndarray of shape (len(live),)
+            Lower bounds on the optima, and how far the mixture moves towards the new points.
         """
         linear, cross_rows = sums[2], sums[3]
         # Σ α²/(2Cs) = Σ 2 C s ξ², twice the loss.
         quadratic = (whitened * whitened).sum(axis=0) + 2.0 * sums[0]
         if self._whitened is None or len(self._whitened) != len(whitened):
             share = np.ones(len(live))
-            self._whitened = np.zeros((len(whitened), self.problem.n_problems))
+            self._whitened = np.zeros((len(whitened), len(self._linear)))
             cross = np.zeros(len(live))
         else:
             cross = (self._whitened[:, live] * whitened).sum(axis=0) + cross_rows
@@ -235,8 +224,7 @@ class LowerBound:
         )
         self._linear[live] = rest * self._linear[live] + share * linear
         self._whitened[:, live] += share * (whitened - self._whitened[:, live])
-        blend(self.problem, scores, live, share, self.mixture[: len(scores)])
-        return _value(self._linear[live], self._quadratic[live])
+        return _value(self._linear[live], self._quadratic[live]), share
 
     def _best_share(
         self, live: IndexArray, linear: Vector, quadratic: Vector, cross: Vector
@@ -257,25 +245,46 @@ def _value(linear: Vector, quadratic: Vector) -> Vector:
     return value
 
 
-def hidden_by_rounding(problem: Problem, basis: Basis, beta: Matrix, scores: Values) -> float:
-    """Return how far rounded kernel values may move primal − dual, as measured on some rows.
+def rows_to_measure(n: int, vectors: NDArray[Any]) -> int:
+    """Return on how many of all rows rounding is measured."""
+    affordable = int(_MULTIPLICATIONS / max(1, vectors.size))
+    return min(n, max(_LEAST_MEASURED, min(_MOST_MEASURED, affordable)))
+
+
+def rounding_errors(
+    problem: Problem, vectors: NDArray[Any], beta: Matrix, scores: Values, size: int
+) -> Matrix:
+    """Return sums over some rows of what rounded kernel values do to the losses.
 
     If scores are off by e, the loss C Σ s ξ² moves by 2C Σ s ξ y e + C Σ s e² at the most, and so
-    does the dual, whose slope is the same. Errors have both signs and all but cancel, so the first
-    sum is what it is on a sample in float64, and three standard errors more.
+    does the dual, whose slope is the same.
+
+    Returns
+    -------
+    ndarray of shape (5, n_problems)
+        Sums of the first term, its square, its absolute value, and the second term; and how many
+        rows there are.
     """
-    if scores.dtype == np.float64:
-        return 0.0
-    n, rows = problem.n, problem.rows
-    affordable = int(_MULTIPLICATIONS / max(1, basis.vectors.values.size))
-    size = min(n, max(_LEAST_MEASURED, min(_MOST_MEASURED, affordable)))
-    index = np.unique(np.linspace(0, n - 1, size).astype(np.intp))
-    exact = Expansion(problem.kernel, basis.vectors.values, beta[:-1], beta[-1])
-    error = scores[index] - exact.values(rows, index)
+    index = np.unique(np.linspace(0, problem.n - 1, min(size, problem.n)).astype(np.intp))
+    exact = Expansion(problem.kernel, vectors, beta[:-1], beta[-1])
+    error = scores[index] - exact.values(problem.rows, index)
     sign = problem.signs(index)
     weight = problem.weight[index, None] * problem.C * problem.counts[problem.fold[index]]
     slope = 2.0 * weight * np.maximum(0.0, 1.0 - sign * scores[index]) * sign * error
-    most = np.abs(slope.mean(axis=0)) + 3.0 * slope.std(axis=0) / np.sqrt(len(index))
+    terms = (slope, slope * slope, np.abs(slope), weight * error * error, np.ones_like(slope))
+    return np.array([term.sum(axis=0) for term in terms])
+
+
+def hidden_by_rounding(sums: Matrix, n: int) -> float:
+    """Return how far rounded kernel values may move primal − dual of n rows.
+
+    Errors have both signs and all but cancel, so the sum of slopes is what it is on a sample
+    (`rounding_errors`), and three standard errors more.
+    """
+    count = sums[4]
+    slope, square, size, second = sums[:4] / count
+    deviation = np.sqrt(np.maximum(0.0, square - slope * slope))
+    most = np.abs(slope) + 3.0 * deviation / np.sqrt(count)
     # Never more than if no errors cancelled.
-    moved = np.minimum(most, np.abs(slope).mean(axis=0)) + (weight * error * error).mean(axis=0)
+    moved = np.minimum(most, size) + second
     return 2.0 * n * float(moved.sum())

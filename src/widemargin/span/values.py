@@ -8,6 +8,7 @@ anew in every pass, block by block, with the same answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -67,6 +68,8 @@ class KernelValues:
     columns: int = 1
     n_kernel: int = 0
     n_passes: int = 0
+    # Whether arrays are those of another one, too, and must stay as they are.
+    _forked: bool = False
 
     def __post_init__(self) -> None:
         # Where little is done with each value, larger blocks save more than the cache would.
@@ -96,6 +99,9 @@ class KernelValues:
         blocks = -(-kept // self.step)
         for panel in self._panels:
             panel.ready = panel.ready[:blocks]
+            if self._forked:
+                panel.kept = panel.kept[:kept]
+                continue
             # Gives the memory back; the values of a block are looked at only while it is ready.
             panel.kept.resize((kept, len(panel.vectors)), refcheck=False)
         values = np.empty((kept, len(vectors)), dtype=self.dtype)
@@ -150,6 +156,12 @@ class KernelValues:
                 panel.kept[a] = panel.kept[b]
                 panel.kept[b] = kept
 
+        if self._forked:
+            self.rows = rows
+            for panel in self._panels:
+                panel.kept = np.empty_like(panel.kept)
+                panel.ready = np.zeros_like(panel.ready)
+            return
         if not self.complete:
             self._forget(np.concatenate([left, right]))
             self.rows = rows
@@ -160,6 +172,13 @@ class KernelValues:
             pass
         self.rows = rows
         self._mark(ready=True)
+
+    def fork(self) -> KernelValues:
+        """Return a copy that shares what was computed, and can be changed without this one."""
+        other = copy(self)
+        other._panels = [_Panel(p.vectors, p.kept, p.ready.copy()) for p in self._panels]
+        other._forked = True
+        return other
 
     def _forget(self, index: IndexArray) -> None:
         """Drop the values of the blocks that rows are in."""

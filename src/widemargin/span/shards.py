@@ -1,0 +1,317 @@
+"""All rows of a fit, in one shard or many: what they are told, and the sums of their answers.
+
+A `Place` is where shards live. Here it is this process; on a cluster it is its workers. A place is
+*told* what changes shards, and *asked* for what they know; answers come in the order of the shards,
+so that sums do not depend on who was faster. Between two questions a place may wait with what it
+was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.arrays import IndexArray, Matrix, Values, Vector
+from widemargin.problem import Problem
+from widemargin.span.losses import hidden_by_rounding, rows_to_measure
+from widemargin.span.shard import Gram, GramPlan, Shard
+
+# Keys that are asked about at a time in the search for the first rows of all.
+_AT_A_TIME = 1024
+
+
+class Each(tuple[Any, ...]):
+    """An argument that is another one for each shard."""
+
+    __slots__ = ()
+
+
+class Place(Protocol):
+    """Where shards live.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Rows of each shard.
+    """
+
+    sizes: tuple[int, ...]
+
+    @property
+    def n_kernel(self) -> int:
+        """Kernel values that were computed."""
+
+    @property
+    def step(self) -> int:
+        """Rows of a block."""
+
+    def tell(self, what: str, *arguments: Any) -> None:
+        """Let every shard do something, now or before the next question."""
+
+    def ask(self, what: str, *arguments: Any) -> list[Any]:
+        """Return what the shards answer, in their order."""
+
+
+def arguments_of(arguments: Sequence[Any], shard: int) -> list[Any]:
+    """Return the arguments of one shard."""
+    return [each[shard] if isinstance(each, Each) else each for each in arguments]
+
+
+class Here:
+    """Shards of this process, one after another; threads work inside each."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self.shards = list(shards)
+        self.sizes = tuple(shard.n for shard in self.shards)
+
+    @property
+    def n_kernel(self) -> int:
+        """Kernel values that were computed."""
+        return sum(shard.values.n_kernel for shard in self.shards)
+
+    @property
+    def step(self) -> int:
+        """Rows of a block."""
+        return self.shards[0].values.step
+
+    def tell(self, what: str, *arguments: Any) -> None:
+        """Let every shard do something."""
+        self.ask(what, *arguments)
+
+    def ask(self, what: str, *arguments: Any) -> list[Any]:
+        """Return what the shards answer."""
+        return [
+            getattr(shard, what)(*arguments_of(arguments, k)) for k, shard in enumerate(self.shards)
+        ]
+
+
+class Shards:
+    """The rows of a fit.
+
+    Parameters
+    ----------
+    place : Place
+        Where they are.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.n = sum(place.sizes)
+        self.n_passes = 0
+        # How many rows of each shard are the first ones of all.
+        self._first: dict[int, Each] = {0: Each(0 for _ in place.sizes), self.n: Each(place.sizes)}
+
+    @classmethod
+    def here(
+        cls,
+        problem: Problem,
+        dtype: np.dtype[Any],
+        room: int,
+        width: int,
+        shared: Shards | None = None,
+    ) -> Shards:
+        """Return the rows of a problem as one shard in this process, perhaps with shared values."""
+        other = None if shared is None else shared.only
+        return cls(Here([Shard(problem, dtype, room, width, other)]))
+
+    @property
+    def only(self) -> Shard:
+        """The one shard that is here."""
+        assert isinstance(self.place, Here) and len(self.place.shards) == 1
+        return self.place.shards[0]
+
+    @property
+    def many(self) -> bool:
+        """Whether there is more than one shard."""
+        return len(self.place.sizes) > 1
+
+    @property
+    def n_kernel(self) -> int:
+        """Kernel values that were computed."""
+        return self.place.n_kernel
+
+    @property
+    def step(self) -> int:
+        """Rows of a block."""
+        return self.place.step
+
+    # How many rows.
+
+    def first(self, n_rows: int) -> int:
+        """Return how many rows are looked at where `n_rows` are wanted: as good as that many."""
+        if n_rows in self._first or not self.many:
+            return n_rows
+        low, high = 0, 2**64 - 1
+        counts = np.zeros((1, len(self.place.sizes)), dtype=np.intp)
+        while high - low > 1:
+            step = max(1, (high - low) // _AT_A_TIME)
+            thresholds = np.arange(low + step, high, step, dtype=np.uint64)
+            answers = self.place.ask("below", thresholds)
+            counts = np.array(answers).T
+            total = counts.sum(axis=1)
+            at = int(np.searchsorted(total, n_rows))
+            if at < len(total) and total[at] == n_rows:
+                break
+            low, high = (
+                int(thresholds[at - 1]) if at else low,
+                int(thresholds[at]) if at < len(total) else high,
+            )
+        found = Each(int(count) for count in counts[min(at, len(counts) - 1)])
+        self._first[sum(found)] = found
+        return sum(found)
+
+    def _of_each(self, n_rows: int) -> Any:
+        return self._first[n_rows] if self.many else n_rows
+
+    def restart(self, dtype: np.dtype[Any], room: int) -> None:
+        """Begin anew, with kernel values of this precision in so many bytes."""
+        self.place.tell("restart", dtype, room)
+
+    def rows_kept(self, width: int) -> int:
+        """Return for how many rows the values of so many vectors can be kept."""
+        return sum(self.place.ask("rows_kept", width))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the values of all rows are kept and computed."""
+        return all(self.place.ask("complete"))
+
+    # Vectors.
+
+    def add(self, vectors: NDArray[Any]) -> None:
+        """Let vectors join."""
+        self.place.tell("add", vectors)
+
+    def draw(self, count: int, seed: int, n_rows: int | None) -> tuple[NDArray[Any], ...]:
+        """Draw rows; return them with their classes, weights, numbers and groups.
+
+        With `n_rows`, in proportion to how much the machine feels them, else to their weights.
+        """
+        felt = None if n_rows is None else self._of_each(n_rows)
+        found = self.place.ask("candidates", count, seed, felt)
+        time = np.concatenate([each[0] for each in found])
+        shard = np.repeat(np.arange(len(found)), [len(each[0]) for each in found])
+        order = np.argsort(time, kind="stable")[:count]
+        index = np.concatenate([each[1] for each in found])
+        chosen = Each(index[order][shard[order] == k] for k in range(len(found)))
+        parts = self.place.ask("taken", chosen)
+        # Back into the order in which they were drawn.
+        place = np.argsort(np.argsort(shard[order], kind="stable"), kind="stable")
+        return tuple(np.concatenate(each)[place] for each in zip(*parts, strict=True))
+
+    def felt(self, n_rows: int) -> Vector:
+        """Return how much each row that is here is felt by the problems, in their first order."""
+        return self.only.felt(n_rows)
+
+    # Sums.
+
+    def score(self, beta: Matrix, first: int, stop: int) -> None:
+        """Compute the scores of some rows from the coefficients."""
+        self.place.tell("score", beta, self._of_each(first), self._of_each(stop))
+        self.n_passes += first == 0 and stop == self.n
+
+    def pull(
+        self, n_rows: int, live: IndexArray, mixed: bool, change: Matrix | None
+    ) -> tuple[Matrix, Matrix]:
+        """Return Σ_i A_i k_z(x_i), and the sums of `slopes`."""
+        answers = self.place.ask("pull", self._of_each(n_rows), live, mixed, change)
+        self.n_passes += n_rows == self.n
+        return sum_of([each[0] for each in answers]), sum_of([each[1] for each in answers])
+
+    def moments(self, beta: Matrix) -> Matrix:
+        """Return Σ_i s_i k_z(x_i) f(x_i) over all rows for functions f = Σ β k(z, ·)."""
+        self.n_passes += 1
+        return sum_of(self.place.ask("moments", beta))
+
+    def forget_mixture(self) -> None:
+        """Begin the mixture of dual points anew."""
+        self.place.tell("forget_mixture")
+
+    def blend(self, n_rows: int, live: IndexArray, share: Vector) -> None:
+        """Move the mixture towards the dual points of the scores."""
+        self.place.tell("blend", self._of_each(n_rows), live, share)
+
+    def judges(self, n_rows: int, size: int) -> int:
+        """Return how many of the first rows have kept values of all vectors."""
+        if not self.many:
+            return min(n_rows, self.rows_kept(size))
+        kept = self.place.ask("rows_kept", size)
+        each = Each(min(k, n) for k, n in zip(kept, self._first[n_rows], strict=True))
+        self._first.setdefault(sum(each), each)
+        return sum(each)
+
+    def look_along(
+        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int
+    ) -> tuple[Matrix, float]:
+        """Return slope and curvature at the start, and how many times as heavy all rows are."""
+        answers = self.place.ask(
+            "look_along", direction, live, self._of_each(n_rows), self._of_each(judges)
+        )
+        self.n_passes += judges == self.n
+        weight, used = (sum(each[k] for each in answers) for k in (1, 2))
+        # No rows are left where all lie far outside every margin.
+        return sum_of([each[0] for each in answers]), weight / used if used else 1.0
+
+    def along(self, live: IndexArray, length: Vector) -> Matrix:
+        """Return slope and curvature after a step of some length."""
+        return sum_of(self.place.ask("along", live, length))
+
+    def advance(self, live: IndexArray, length: Vector) -> None:
+        """Take the step."""
+        self.place.tell("advance", live, length)
+
+    def gram(self, plan: GramPlan) -> Gram:
+        """Return the sum of a Newton matrix, over the rows with the least keys."""
+        if not self.many:
+            alone: Gram = self.place.ask("gram", plan)[0]
+            return alone
+        rows = self._of_each(plan.n_rows)
+        plans = Each(GramPlan(**vars(plan) | {"n_rows": n}) for n in rows)
+        found = self.place.ask("inside", plans)
+        keys = np.sort(np.concatenate([each[1] for each in found]))
+        threshold = int(keys[plan.most - 1]) if len(keys) >= plan.most else 2**64 - 1
+        plans = Each(GramPlan(**vars(each) | {"threshold": threshold}) for each in plans)
+        answers = self.place.ask("gram", plans)
+        sums = [sum_of(list(each)) for each in zip(*(a.sums for a in answers), strict=True)]
+        return Gram(
+            sums,
+            sum(each.count for each in answers),
+            sum(each.weight for each in answers),
+            sum(each.used_weight for each in answers),
+        )
+
+    def near(self, limit: float) -> Each:
+        """Return how many rows of each shard hold those with a margin below a limit."""
+        return Each(self.place.ask("near", limit))
+
+    def bring_near(self, limit: float, near: Each) -> int:
+        """Bring these rows to the front, and return how many they are."""
+        self.place.tell("bring_near", limit)
+        # Other rows are the first ones now.
+        self._first = {n: each for n, each in self._first.items() if n in (0, self.n)}
+        self._first[sum(near)] = near
+        return sum(near)
+
+    def hidden(self, vectors: NDArray[Any], beta: Matrix) -> float:
+        """Return how far rounded kernel values may move primal − dual."""
+        size = rows_to_measure(self.n, vectors)
+        sizes = Each(-(-size * n // max(1, self.n)) for n in self.place.sizes)
+        sums = sum_of(self.place.ask("rounding", vectors, beta, sizes))
+        return hidden_by_rounding(sums, self.n)
+
+    def scores(self) -> Values:
+        """Return the scores of all rows that are here, in their first order."""
+        return self.only.scores_in_order()
+
+
+def sum_of(matrices: Sequence[Matrix]) -> Matrix:
+    """Return the sum of matrices, added in their order; the one itself if there is no other."""
+    if len(matrices) == 1:
+        return matrices[0]
+    total = matrices[0] + matrices[1]
+    for matrix in matrices[2:]:
+        total += matrix
+    return np.asarray(total)
