@@ -1,9 +1,10 @@
-"""``python -m benchmarks readme``: write the figures of README.md anew, or check them.
+"""``python -m benchmarks readme``: write the figures of README.md and docs/ anew, or check them.
 
 A block of figures stands between two comments, ``<!-- figures: NAME -->`` and
 ``<!-- end of figures -->``. Everything between them is made by the function of that name in
-``blocks``, from the JSON files in ``benchmarks/results/``. The pages of results there begin with a
-paragraph for each run; it is made anew too, for it says whether figures are older than the code.
+``blocks`` or ``docs_blocks``, from the JSON files in ``benchmarks/results/``. The pages of results
+there begin with a paragraph for each run; it is made anew too, for it says whether figures are
+older than the code.
 """
 
 from __future__ import annotations
@@ -20,24 +21,30 @@ from benchmarks.harness.records import Record
 from benchmarks.harness.runner import ROOT
 from benchmarks.harness.session import RESULTS, facts_of
 from benchmarks.readme.blocks import BLOCKS
+from benchmarks.readme.docs_blocks import DOCS_BLOCKS
 from benchmarks.readme.figures import Figures
 
 PAGE = ROOT / "README.md"
+DOCS = ROOT / "docs"
+MADE = {**BLOCKS, **DOCS_BLOCKS}
 BLOCK = re.compile(
     r"(?P<begin><!-- figures: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end of figures -->)", re.DOTALL
 )
 
 
-def with_figures(page: str, results: Path = RESULTS) -> str:
-    """The text of a page with all its blocks made anew."""
+def with_figures(page: str, results: Path = RESULTS, to_root: str = "") -> str:
+    """The text of a page with all its blocks made anew.
+
+    ``to_root`` leads from the folder of the page to that of README.md.
+    """
     figures = Figures(results)
 
     def made(found: re.Match[str]) -> str:
         name = found["name"]
-        if name not in BLOCKS:
-            raise KeyError(f"no block of figures is called {name!r}; there are {', '.join(BLOCKS)}")
-        block = BLOCKS[name](figures)
-        return f"{found['begin']}\n{block}\n\n{figures.told()}\n\n{found['end']}"
+        if name not in MADE:
+            raise KeyError(f"no block of figures is called {name!r}; there are {', '.join(MADE)}")
+        block = MADE[name](figures)
+        return f"{found['begin']}\n{block}\n\n{figures.told(to_root)}\n\n{found['end']}"
 
     return BLOCK.sub(made, page)
 
@@ -56,6 +63,8 @@ def with_ages(page: str, document: Record) -> str:
 def pages(results: Path = RESULTS) -> dict[Path, str]:
     """All pages that hold figures, as they should be."""
     made = {PAGE: with_figures(PAGE.read_text(), results)}
+    for path in sorted(DOCS.glob("*.md")):
+        made[path] = with_figures(path.read_text(), results, "../")
     for path in sorted(results.glob("*.md")):
         document = path.with_suffix(".json")
         if document.exists() and not path.stem.endswith("_quick"):

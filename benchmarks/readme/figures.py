@@ -67,8 +67,11 @@ class Figures:
         document = self.document(name)
         return document["runs"][record["run"]] if "runs" in document else document
 
-    def told(self) -> str:
-        """Where the figures since the last call come from: a line of Markdown."""
+    def told(self, to_root: str = "") -> str:
+        """Where the figures since the last call come from: a line of Markdown.
+
+        ``to_root`` leads from the folder of the page to that of README.md.
+        """
         runs: dict[tuple[str, str], tuple[Record, list[Record]]] = {}
         for name, record in self._used:
             run = self.run_of(name, record)
@@ -82,7 +85,8 @@ class Figures:
             _between(sorted({run["date"][:10] for run in headers})),
             " and ".join(machines),
             f"{_between(sorted({run['threads'] for run in headers}))} threads",
-            "results: " + ", ".join(f"[{name}](benchmarks/results/{name}.md)" for name in names),
+            "results: "
+            + ", ".join(f"[{name}]({to_root}benchmarks/results/{name}.md)" for name in names),
         ]
         old = any(age(records, run.get("sources", {})) for run, records in runs.values())
         line = "; ".join(said) + "."

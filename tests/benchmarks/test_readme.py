@@ -1,15 +1,16 @@
-"""The figures of the README, and how old results are."""
+"""The figures of README.md and docs/, and how old results are."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
 
 from benchmarks.harness import sources
 from benchmarks.harness.session import RESULTS, MergedSession, facts_of
-from benchmarks.readme import blocks, command
+from benchmarks.readme import command
 from benchmarks.readme.figures import Figures, MissingFigure
 from tests.benchmarks.trial import finished
 
@@ -19,9 +20,19 @@ def test_all_pages_show_the_figures_of_the_results():
         assert path.read_text() == made, f"run `python -m benchmarks readme`: {path.name} differs"
 
 
-def test_every_block_is_on_the_page():
-    named = {name for _, name, _ in command.BLOCK.findall(command.PAGE.read_text())}
-    assert named == set(blocks.BLOCKS)
+PAGES = [command.PAGE, *sorted(command.DOCS.glob("*.md"))]
+
+
+def test_every_block_is_on_a_page():
+    named = {name for page in PAGES for _, name, _ in command.BLOCK.findall(page.read_text())}
+    assert named == set(command.MADE)
+
+
+def test_a_page_in_docs_links_to_its_results():
+    page = "<!-- figures: cell-sizes -->\n<!-- end of figures -->"
+    assert "[cells](../benchmarks/results/cells.md)" in command.with_figures(page, to_root="../")
+    for path in command.DOCS.glob("*.md"):
+        assert "](benchmarks/results/" not in path.read_text(), path.name
 
 
 def test_a_block_that_nobody_makes_is_an_error():
@@ -43,6 +54,95 @@ def test_a_changed_figure_changes_the_page():
         "yesterday" not in made and "Nystroem(200)" in made and "python -m benchmarks slmc" in made
     )
     assert command.with_figures(made) == made
+
+
+# Figures that no block has made.
+
+# What is written as a quantity or with a decimal point has been measured,
+FIGURE = re.compile(
+    r"""\d[\d.,]*\s?(?:%|[mµ]?s\b|[kKMGT]i?B\b|×)  # a share, a time, a size, a ratio
+    |\d[\d.,]*[ ](?:points?|seconds?|minutes?|hours?)\b
+    |\d[\d.,]*[ ]times[ ](?:as|faster|slower|the)\b
+    |\d\.\d|±\s?\d|\d\s?±""",
+    re.VERBOSE,
+)
+# and so has a cell of a table that is nothing but a number, unless it names its line;
+CELL = re.compile(r"(?<=\|)\s*[\d.,]+\s*(?=\|)")
+# but not code, nor the value of a parameter.
+NOT_MEASURED = re.compile(r"```.*?```|`[^`\n]*`|(?<!\w)[Cdγε] = [\d.,/]+", re.DOTALL)
+# Defaults, versions and rules of the code.
+ALLOWED = (
+    "Python 3.11",
+    # README.md: when vectors are doubled, what a gap means, the default of `tol`.
+    "lowers the objective by more than 1 %",
+    "at 0.001 the model's objective is within 0.1 % of the best",
+    "(0.001, and 0.01 for",
+    # docs: when cells are taken, how well the bound is found, when a search ends.
+    "at most 95 % of the span's errors",
+    "Up to 102 % they are taken",
+    "at most 95 % of the errors that they made before",
+    "the best p is found to 1 %",
+    "(1 % of the objective for 0.1 %)",
+    "two steps gain less than 1 %",
+)
+
+
+def _by_hand(page):
+    """What looks like a measured figure outside blocks, with the words around it."""
+    text = NOT_MEASURED.sub("", command.BLOCK.sub("", page))
+    text = re.sub(r"[ \n]+(?!\|)", " ", text)
+    for phrase in ALLOWED:
+        text = text.replace(phrase, "")
+    rows = [line[line.index("|", 1) :] for line in text.split("\n") if line.startswith("|")]
+    found = [(FIGURE, text), *((CELL, row) for row in rows)]
+    return [
+        where[max(0, each.start() - 30) : each.end() + 20]
+        for kind, where in found
+        for each in kind.finditer(where)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_figure_is_written_by_hand(page):
+    assert _by_hand(page.read_text()) == [], "make it a block, or say it in words"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cells get 89.2 % of the rows right",
+        "it takes 27 s",
+        "in 1.5 s",
+        "with 220 MB beside the data",
+        "is 5 times as fast",
+        "rises by half, from 6 to 12.6",
+        "66 ± 3",
+        "| data | fit |\n|---|---:|\n| MNIST | 70,500 |",
+        "loses 3 points on MNIST",
+    ],
+)
+def test_a_figure_by_hand_is_found(text):
+    assert len(_by_hand(text)) == 1
+    assert _by_hand(f"<!-- figures: any -->\n{text}\n<!-- end of figures -->") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '- `memory="1GB"`: a budget, and `overlap=0.3`',
+        "cells of 300 rows, at most 4,096 vectors, γ = 1/β, C = 0.5",
+        "| sharpness | criterion |\n|---|---|\n| 0 | the mean distance |",
+        "```python\nMarginClassifier(tol=0.01)\n```",
+    ],
+)
+def test_a_default_or_a_size_is_no_figure(text):
+    assert _by_hand(text) == []
+
+
+def test_every_phrase_that_is_allowed_is_on_a_page():
+    text = " ".join(re.sub(r"`[^`\n]*`|\s+", " ", page.read_text()) for page in PAGES)
+    text = re.sub(r" +", " ", text)
+    assert [phrase for phrase in ALLOWED if phrase not in text] == []
 
 
 # How old a result is.
