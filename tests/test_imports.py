@@ -17,7 +17,7 @@ LEVELS = (
     ("kernels", "loop", "rows"),
     ("expansion", "kernel_between", "problem", "qp"),
     ("balls", "scatter", "span"),
-    ("cells", "directions", "pairs"),
+    ("cells", "directions", "pairs", "places"),
     ("base",),
     ("discriminant", "sparse", "svm"),
     ("plot", "widemargin"),

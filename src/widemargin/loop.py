@@ -34,6 +34,7 @@ class Ended(Enum):
     STALLED = "no progress"
     CALLBACK = "a callback asked to stop"
     INTERRUPTED = "interrupted"
+    LOST = "the place where the rows are was lost"
 
     @property
     def by_user(self) -> bool:
@@ -52,6 +53,10 @@ class Stop:
     def converged(self) -> bool:
         """Whether the solver's own rule was met."""
         return self.kind is Ended.SOLVED
+
+
+class PlaceLost(ConnectionError):
+    """Rows that a solver works on cannot be reached any more."""
 
 
 @dataclass
@@ -273,14 +278,18 @@ def run(solver: Solver[State], limits: Limits, report: Report | None = None) -> 
         certificate = known()
         asked = bool(report(certificate)) if report is not None else False
         stop = solver.stopped(state) or _limit_reached(limits, certificate, asked, stall)
-        if stop is None:
+        try:
+            if stop is None:
+                with deadline.ends_on_interrupt():
+                    state = solver.step(state)
+                    n_iter += 1
+                    continue
+                stop = deadline.stop
             with deadline.ends_on_interrupt():
-                state = solver.step(state)
-                n_iter += 1
-                continue
-            stop = deadline.stop
-        with deadline.ends_on_interrupt():
-            state = solver.finish(state)
+                state = solver.finish(state)
+        except PlaceLost as lost:
+            # What the last step has found is all that there will be.
+            stop = Stop(Ended.LOST, str(lost))
         if deadline.interrupted:
             stop = deadline.stop
         return Result(state, replace(known(), stopped=stop.reason), stop)

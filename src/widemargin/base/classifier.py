@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import IndexArray, Matrix
@@ -25,6 +27,7 @@ from widemargin.base.estimator import (
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
+from widemargin.places.partitions import is_collection, mapped
 from widemargin.problem import Problem, class_scores, one_vs_one, winners
 from widemargin.rows import Rows
 
@@ -49,12 +52,13 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Training rows; a kernel matrix of shape (n_samples, n_samples) if
             ``kernel="precomputed"``. Memory-mapped files are read block by block.
-        y : array-like of shape (n_samples,)
+            `MarginClassifier` takes Dask arrays and data frames too.
+        y : array-like or Dask collection of shape (n_samples,)
             Labels of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Weights; a row of weight k is the same as k copies of it.
 
         Returns
@@ -62,6 +66,8 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         self
             The fitted classifier.
         """
+        if is_collection(X):
+            return self._fit_collection(X, y, sample_weight)
         with self._fitting() as resources:
             data = self._labelled(X, y, sample_weight)
             distinct = self._distinct(data, resources)
@@ -76,6 +82,13 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
             self._keep(problem, fitted)
         self._warn(fitted)
         return self
+
+    def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
+        """Fit the machine to a Dask collection."""
+        raise TypeError(
+            f"X is a Dask collection, which {type(self).__name__} cannot be fitted to; use "
+            "MarginClassifier, or pass X.compute() if the rows fit into memory."
+        )
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the signed margin of each row, one column a class if there are more than two.
@@ -95,6 +108,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
             Positive for the second class, or largest for the predicted one.
         """
+        if is_collection(X):
+            lazy: NDArray[np.float64] = self._lazily(type(self).decision_function, X)
+            return lazy
         values = self._values_at(X)
         if len(self.classes_) == 2:
             return values[:, 0]
@@ -118,9 +134,47 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
+        if is_collection(X):
+            lazy: NDArray[Any] = self._lazily(type(self).predict, X)
+            return lazy
         values = self._values_at(X)
         two = len(self.classes_) == 2
         return winners(self.classes_, values[:, 0] if two else self._class_scores(values))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Rows.
+        y : array-like or Dask collection of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        if not is_collection(X):
+            return float(super().score(X, y, sample_weight))
+        import dask
+
+        # Labels of all rows are computed, the rows themselves block by block.
+        predicted, labels, weight = dask.compute(self.predict(X), y, sample_weight)
+        return float(accuracy_score(np.asarray(labels), predicted, sample_weight=weight))
+
+    def _lazily(self, method: Any, X: Any) -> Any:
+        """Return a lazy Dask array of what a method says of the rows of a collection."""
+        check_is_fitted(self)
+        self._note_columns(X, reset=False)
+        # Of one row of zeros: the type and the dimensions of an answer.
+        names = getattr(X, "_meta", None) if hasattr(X, "columns") else None
+        one = np.zeros((1, self.n_features_in_))
+        meta = method(self, one if names is None else type(names)(one, columns=names.columns))
+        return mapped(partial(method, self), X, meta[:0])
 
     def _values_at(self, X: Any) -> Matrix:
         """Return the decision values of a user's rows, a column for each problem."""

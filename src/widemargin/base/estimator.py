@@ -24,6 +24,7 @@ from widemargin.base.parameters import check_parameters, keyword, parameters
 from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel, make_kernel, resolve_gamma
 from widemargin.loop import Deadline, Report, Resources
+from widemargin.places.partitions import is_collection
 from widemargin.problem import Problem, check_prices, class_factors, encoded, one_vs_rest
 from widemargin.rows import (
     Distinct,
@@ -168,9 +169,19 @@ class KernelEstimator(BaseEstimator):
 
         `checks` go to scikit-learn's `validate_data`.
         """
+        if is_collection(X):
+            raise TypeError(
+                f"X is a Dask collection, which {type(self).__name__} cannot work on with these "
+                "parameters; pass X.compute() if the rows fit into memory."
+            )
         return validate_data(
             self, X, y, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, **checks
         )
+
+    def _note_columns(self, X: Any, *, reset: bool) -> None:
+        """Take note of the columns of a Dask collection, or compare them with those of the fit."""
+        meta = getattr(X, "_meta", None) if hasattr(X, "columns") else np.empty((1, X.shape[1]))
+        validate_data(self, meta, reset=reset, skip_check_array=True)
 
     def _weights(self, X: Any, sample_weight: Any) -> Vector:
         """Return the weights of rows, and raise if a kernel matrix is not one."""

@@ -20,10 +20,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.kernels import Kernel
+from widemargin.problem import Problem
 from widemargin.rows import Rows
 from widemargin.span.basis import Vectors
-
-Felt = Callable[[], Vector]
 
 # Shifts and odd factors that spread the bits of a number over all of it (Stafford's variant of the
 # finaliser of MurmurHash).
@@ -31,6 +30,17 @@ _MIXING = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
     (np.uint64(27), np.uint64(0x94D049BB133111EB)),
 )
+
+
+class Felt(Protocol):
+    """How much each row is felt by the machine fitted so far, when it is asked for."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were looked at."""
+
+    def __call__(self) -> Vector:
+        """Return it for the rows that are here, in their first order."""
 
 
 class Choice(ABC):
@@ -46,12 +56,15 @@ class Choice(ABC):
         How many there are, if that is no matter of the rows.
     drawn : int
         How many were drawn.
+    problem : Problem or None
+        The rows that were drawn, with their classes and weights, where the others are elsewhere.
     """
 
     nested: ClassVar[bool] = False
     of_rows: ClassVar[bool] = False
     available: int | None = None
     drawn: int = 0
+    problem: Problem | None = None
 
     @property
     @abstractmethod

@@ -27,13 +27,12 @@ its value is a lower bound on the optimum, and costs no pass over the kernel val
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import IndexArray, Values
+from widemargin.arrays import IndexArray, Values, Vector
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier
 from widemargin.loop import Ended, Solver, Stop, bounds, relative_gap
@@ -347,6 +346,9 @@ class SpanFit(Solver[SpanState]):
         )
 
     def _basis_with(self, vectors: Vectors) -> Basis:
+        if self.choice.problem is not None:
+            # The rows that were drawn.
+            self.problem = self.choice.problem
         tolerance = TOLERANCE[self.descent.dtype]
         return self.basis.extended(self.problem.kernel, vectors, tolerance, self.problem.rows)
 
@@ -378,7 +380,7 @@ class SpanFit(Solver[SpanState]):
         few = drawn <= self.sizes.first_vectors and 6 * drawn <= self.max_vectors
         count = min((4 if few else 2) * drawn, self.max_vectors) - drawn
         old = self.basis.size
-        felt = partial(self.shards.felt, state.n_rows)
+        felt = RowsFelt(self.shards, state.n_rows)
         self.descent.extend(self._basis_with(self.choice.draw(count, felt)))
         beta = np.insert(state.beta, old, np.zeros((self.basis.size - old, 1)), axis=0)
         if self.descent.scores_of is state.beta:
@@ -410,6 +412,18 @@ class SpanFit(Solver[SpanState]):
         self.descent.extend(basis)
         after = self.descent.look(state.beta, state.n_rows)
         return replace(after, final=state.final, shrunk=state.shrunk)
+
+
+@dataclass(frozen=True)
+class RowsFelt:
+    """How much the first rows are felt, when it is asked for."""
+
+    shards: Shards
+    n_rows: int
+
+    def __call__(self) -> Vector:
+        """Return it for the rows that are here, in their first order."""
+        return self.shards.felt(self.n_rows)
 
 
 def _rounded_up(number: int, step: int) -> int:

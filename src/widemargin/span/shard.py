@@ -32,7 +32,7 @@ from widemargin.span.losses import (
     nearest_margin,
     rounding_errors,
 )
-from widemargin.span.values import KernelValues, Moments, Product
+from widemargin.span.values import MOST_ROWS, KernelValues, Moments, Product
 from widemargin.threads import ordered_map, scratch
 
 # Rows whose products are added at a time, at the most.
@@ -104,6 +104,8 @@ class Shard:
         Bytes for kernel values.
     width : int
         Vectors that are expected at the most.
+    most_rows : int
+        Rows of a block at the most.
     shared : Shard or None
         Another one, whose vectors, kernel values and order of the rows are used.
     """
@@ -112,6 +114,7 @@ class Shard:
     dtype: np.dtype[Any]
     room: int
     width: int
+    most_rows: int = MOST_ROWS
     shared: InitVar[Shard | None] = None
 
     def __post_init__(self, shared: Shard | None) -> None:
@@ -131,9 +134,14 @@ class Shard:
         shared = self._values is not None and self._values.dtype == dtype
         problem, self.dtype, self.room = self.problem, dtype, room
         if not shared or self._values is None:
-            n_problems = problem.n_problems
             self._values = KernelValues(
-                problem.rows, problem.kernel, dtype, room, self.width, n_problems
+                problem.rows,
+                problem.kernel,
+                dtype,
+                room,
+                self.width,
+                problem.n_problems,
+                self.most_rows,
             )
         self.values = self._values
         shape = (problem.n, problem.n_problems)

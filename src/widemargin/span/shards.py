@@ -44,10 +44,6 @@ class Place(Protocol):
     def n_kernel(self) -> int:
         """Kernel values that were computed."""
 
-    @property
-    def step(self) -> int:
-        """Rows of a block."""
-
     def tell(self, what: str, *arguments: Any) -> None:
         """Let every shard do something, now or before the next question."""
 
@@ -72,11 +68,6 @@ class Here:
         """Kernel values that were computed."""
         return sum(shard.values.n_kernel for shard in self.shards)
 
-    @property
-    def step(self) -> int:
-        """Rows of a block."""
-        return self.shards[0].values.step
-
     def tell(self, what: str, *arguments: Any) -> None:
         """Let every shard do something."""
         self.ask(what, *arguments)
@@ -95,10 +86,13 @@ class Shards:
     ----------
     place : Place
         Where they are.
+    step : int
+        Rows of a block: samples of rows have whole blocks.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, step: int) -> None:
         self.place = place
+        self.step = step
         self.n = sum(place.sizes)
         self.n_passes = 0
         # How many rows of each shard are the first ones of all.
@@ -115,7 +109,8 @@ class Shards:
     ) -> Shards:
         """Return the rows of a problem as one shard in this process, perhaps with shared values."""
         other = None if shared is None else shared.only
-        return cls(Here([Shard(problem, dtype, room, width, other)]))
+        shard = Shard(problem, dtype, room, width, shared=other)
+        return cls(Here([shard]), shard.values.step)
 
     @property
     def only(self) -> Shard:
@@ -132,11 +127,6 @@ class Shards:
     def n_kernel(self) -> int:
         """Kernel values that were computed."""
         return self.place.n_kernel
-
-    @property
-    def step(self) -> int:
-        """Rows of a block."""
-        return self.place.step
 
     # How many rows.
 
@@ -169,6 +159,8 @@ class Shards:
     def restart(self, dtype: np.dtype[Any], room: int) -> None:
         """Begin anew, with kernel values of this precision in so many bytes."""
         self.place.tell("restart", dtype, room)
+        if isinstance(self.place, Here) and not self.many:
+            self.step = self.only.values.step
 
     def rows_kept(self, width: int) -> int:
         """Return for how many rows the values of so many vectors can be kept."""

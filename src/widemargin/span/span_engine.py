@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from widemargin.span.basis import Vectors, kernel_matrix
 from widemargin.span.descent import SpanState
 from widemargin.span.landmarks import Choice, CoreVectors, Strategy
 from widemargin.span.levels import SpanFit
+from widemargin.span.shards import Shards
 from widemargin.span.span_sizes import SpanSizes
 from widemargin.threads import ordered_map
 
@@ -26,6 +28,8 @@ _SHARE = 0.85
 _MATRICES_SHARE = 0.95
 # Matrices at a time, of the size of the vectors squared.
 _MATRICES = 6
+# The same in a shard: a chunk of rows, their products and sums.
+_SHARD_MATRICES = 3
 # Vectors at the most, where the gain decides on their number: so many, and no more than this share
 # of the rows, for beyond it an exact machine is as fast; and where all are drawn at once.
 _MOST_AUTO = 4096
@@ -76,17 +80,22 @@ def fit_span(problem: Problem, options: SpanOptions) -> Fitted:
 def fit_span_with_scores(problem: Problem, options: SpanOptions) -> tuple[Fitted, Values]:
     """Return a machine in a span, and its values at all rows, of shape (n, n_problems)."""
     solver, result = solve_in_span(problem, options)
+    return fitted_of(solver, result, options), solver.scores()
+
+
+def fitted_of(solver: SpanFit, result: Result[SpanState], options: SpanOptions) -> Fitted:
+    """Return the machine that a solver has found."""
     beta, certificate = result.state.beta, result.certificate
     with options.deadline.ends_on_interrupt():
         certificate = replace(certificate, full_dual=full_dual(solver))
-    wanted = min(problem.n, _wanted(problem, solver.choice, options))
+    n = solver.shards.n
+    wanted = min(n, _wanted(n, solver.choice, options))
     if solver.max_vectors < wanted and solver.choice.drawn >= solver.max_vectors:
         room = f"memory leaves room for {solver.max_vectors:,} of {wanted:,} vectors"
         certificate = replace(certificate, stopped=f"{certificate.stopped}; {room}")
     # A second interrupt may leave vectors that have no coefficients yet.
     vectors = solver.basis.vectors[: len(beta) - 1]
-    fitted = Fitted(vectors.values, vectors.index, beta[:-1], beta[-1], certificate, result.stop)
-    return fitted, solver.scores()
+    return Fitted(vectors.values, vectors.index, beta[:-1], beta[-1], certificate, result.stop)
 
 
 def solve_in_span(problem: Problem, options: SpanOptions) -> tuple[SpanFit, Result[SpanState]]:
@@ -99,26 +108,74 @@ def solve_in_span(problem: Problem, options: SpanOptions) -> tuple[SpanFit, Resu
 def span_solver(problem: Problem, options: SpanOptions) -> SpanFit:
     """Return a solver of problems in a span that fits into memory."""
     choice = options.landmarks.begin(problem.rows, problem.kernel, problem.weight, options.rng)
+    return solver_of(problem, choice, span_size(problem, problem.n, choice, options), options)
+
+
+@dataclass(frozen=True)
+class SpanSize:
+    """How large a span may be, and what is kept in memory.
+
+    Attributes
+    ----------
+    vectors : int
+        Vectors at the most.
+    dtype : dtype
+        Precision of kernel values.
+    room : int
+        Bytes for kernel values and factors.
+    least_factors : int
+        Bytes of it that are for factors in any case.
+    """
+
+    vectors: int
+    dtype: np.dtype[Any]
+    room: int
+    least_factors: int
+
+    def room_of_shard(self, memory: int) -> int:
+        """Return the bytes for kernel values in a shard that may take so much memory."""
+        return max(0, int(_SHARE * memory) - 8 * _SHARD_MATRICES * self.vectors**2)
+
+
+def span_size(problem: Problem, n: int, choice: Choice, options: SpanOptions) -> SpanSize:
+    """Return how large a span of n rows may be."""
     room = _SHARE * options.memory
     # A factor of a Newton matrix for each problem, in float32: with fewer, steps are many.
     n_factors = len(np.unique(problem.table, axis=1).T)
     bytes_each = 8 * _MATRICES + 4 * n_factors
     limit = max(1, int(np.sqrt(_MATRICES_SHARE * room / bytes_each)))
-    most = min(limit, _wanted(problem, choice, options))
+    most = min(limit, _wanted(n, choice, options))
     # float32 where its rounding does not matter, and its speed does.
-    few = problem.n * most <= options.span_sizes.few_values
+    few = n * most <= options.span_sizes.few_values
     coarse = problem.kernel.constant_diagonal is not None and options.tol >= _FINE_TOL
+    return SpanSize(
+        most,
+        np.dtype(np.float32 if coarse and not few else np.float64),
+        int(room - 8 * _MATRICES * most**2),
+        4 * n_factors * (most + 1) ** 2,
+    )
+
+
+def solver_of(
+    problem: Problem,
+    choice: Choice,
+    size: SpanSize,
+    options: SpanOptions,
+    shards: Shards | None = None,
+) -> SpanFit:
+    """Return a solver of problems in a span of some size; rows may be elsewhere, in shards."""
     return SpanFit(
         problem,
         choice,
         tol=options.tol,
-        max_vectors=most,
+        max_vectors=size.vectors,
         grow=options.max_vectors is None,
-        dtype=np.dtype(np.float32 if coarse and not few else np.float64),
-        room=int(room - 8 * _MATRICES * most**2),
-        least_factors=4 * n_factors * (most + 1) ** 2,
+        dtype=size.dtype,
+        room=size.room,
+        least_factors=size.least_factors,
         earlier=options.earlier,
         bounds=options.prove,
+        elsewhere=shards,
         sizes=options.span_sizes,
     )
 
@@ -128,24 +185,26 @@ def most_vectors(n_rows: int) -> int:
     return min(_MOST_AUTO, int(_AUTO_SHARE * n_rows))
 
 
-def _wanted(problem: Problem, choice: Choice, options: SpanOptions) -> int:
+def _wanted(n: int, choice: Choice, options: SpanOptions) -> int:
     """Return how many vectors there may be, whatever the memory."""
     if options.max_vectors is not None:
         return options.max_vectors
     if choice.available is not None:
         return choice.available
     # Drawn at once, nobody has looked at what half of them would do.
-    most = most_vectors(problem.n) if choice.nested else 0
-    return min(problem.n, max(_AUTO_AT_ONCE, most))
+    most = most_vectors(n) if choice.nested else 0
+    return min(n, max(_AUTO_AT_ONCE, most))
 
 
-def full_dual(solver: SpanFit) -> float:
+def full_dual(solver: SpanFit) -> float | None:
     """Return a lower bound on the full problem: its best dual value on the vectors' rows.
 
     Dual variables that are zero elsewhere are feasible for the problem without a span. If the
-    vectors are not rows, as many rows stand for them.
+    vectors are not rows, as many rows stand for them; None if no row is at hand.
     """
     problem, basis = solver.problem, solver.basis
+    if not problem.n:
+        return None
     index, gram = basis.vectors.index, basis.gram
     if index is None:
         index = np.arange(min(problem.n, basis.size))

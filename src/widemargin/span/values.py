@@ -24,11 +24,30 @@ from widemargin.threads import ordered_map, scratch
 Answer = TypeVar("Answer")
 
 # Rows of a block at the most: with few vectors, smaller blocks are not worth a thread's while.
-_MOST_ROWS = 4096
+MOST_ROWS = 4096
 # Bytes of a block for products with many columns; four times as much with fewer.
 _BLOCK_BYTES = 8_000_000
 # Columns that are many.
 _MANY_COLUMNS = 4
+
+
+def rows_of_block(memory: int, bytes_each: int, columns: int, most_rows: int = MOST_ROWS) -> int:
+    """Return the rows of a block whose values take so many bytes each.
+
+    Parameters
+    ----------
+    memory : int
+        Budget in bytes.
+    bytes_each : int
+        Bytes of the values of a row.
+    columns : int
+        Columns that values will be multiplied with.
+    most_rows : int, default=4096
+        Rows at the most.
+    """
+    # Where little is done with each value, larger blocks save more than the cache would.
+    most = _BLOCK_BYTES if columns >= _MANY_COLUMNS else 4 * _BLOCK_BYTES
+    return max(16, min(most_rows, min(memory // 16, most) // bytes_each))
 
 
 @dataclass
@@ -58,6 +77,8 @@ class KernelValues:
         Vectors that are expected at the most; it decides the block size.
     columns : int, default=1
         Columns that values will be multiplied with; so does it.
+    most_rows : int, default=4096
+        Rows of a block at the most.
     """
 
     rows: Rows
@@ -66,16 +87,15 @@ class KernelValues:
     room: int
     width: int
     columns: int = 1
+    most_rows: int = MOST_ROWS
     n_kernel: int = 0
     n_passes: int = 0
     # Whether arrays are those of another one, too, and must stay as they are.
     _forked: bool = False
 
     def __post_init__(self) -> None:
-        # Where little is done with each value, larger blocks save more than the cache would.
-        most = _BLOCK_BYTES if self.columns >= _MANY_COLUMNS else 4 * _BLOCK_BYTES
-        block = min(self.rows.memory // 16, most)
-        self.step = max(16, min(_MOST_ROWS, block // (self.dtype.itemsize * max(1, self.width))))
+        each = self.dtype.itemsize * max(1, self.width)
+        self.step = rows_of_block(self.rows.memory, each, self.columns, self.most_rows)
         self._panels: list[_Panel] = []
 
     def rows_kept(self, width: int) -> int:

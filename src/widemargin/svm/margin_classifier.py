@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from widemargin.balls import fit_on_set
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
-from widemargin.base.estimator import dense
+from widemargin.base.estimator import dense, reporting
 from widemargin.base.parameters import keyword, parameters
 from widemargin.cells import (
     CellMachines,
@@ -21,8 +22,13 @@ from widemargin.cells import (
     fit_cells,
 )
 from widemargin.expansion import Earlier, Fitted
+from widemargin.kernels import resolve_gamma
 from widemargin.loop import Ended, Resources
-from widemargin.problem import Problem, one_vs_one
+from widemargin.places.loading import joined
+from widemargin.places.partitions import partitions_of
+from widemargin.places.sources import source_of
+from widemargin.places.span_of_shards import Statement, fit_span_of_shards
+from widemargin.problem import Problem, class_factors, encoded, one_vs_one, one_vs_rest
 from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
@@ -272,6 +278,38 @@ class MarginClassifier(KernelClassifier):
             return fitted
         stopped = f"{fitted.certificate.stopped} (engine: {decision.reason})"
         return replace(fitted, certificate=replace(fitted.certificate, stopped=stopped))
+
+    def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
+        """Fit a span to the rows of a Dask collection, out of core or on the current cluster."""
+        if self.engine in ("exact", "cells"):
+            raise ValueError(
+                f"engine={self.engine!r} needs rows in memory, but X is a Dask collection; use "
+                "engine='span', or pass X.compute()."
+            )
+        with self._fitting() as resources:
+            source = source_of(partitions_of(X, y, sample_weight), self.memory, resources)
+            facts = source.facts()
+            every = joined(facts)
+            classes, _ = encoded(every.classes, every.weights)
+            check_classification_targets(classes)
+            # Not before all rows were found to be good: nothing shall be half fitted.
+            self._note_columns(X, reset=True)
+            gamma = self.gamma
+            if isinstance(gamma, str):
+                gamma = resolve_gamma(gamma, every.mean, every.variance)
+            pairs = self.multi_class == "ovo" and len(classes) > 2
+            table = one_vs_one(len(classes)) if pairs else one_vs_rest(len(classes))
+            factor = class_factors(self.class_weight, classes, classes, every.weights)
+            stated = Statement(self._kernel(float(gamma)), table, factor, self.C)
+            with reporting(self, every.n) as report:
+                options = self.options(replace(resources, report=report))
+                fitted, problem = fit_span_of_shards(source, facts, stated, options)
+            self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
+            self.engine_, self.multi_class_ = "span", "ovo" if pairs else "ovr"
+            self.classes_, self.gamma_ = classes, float(gamma)
+            self._keep(problem, fitted)
+        self._warn(fitted)
+        return self
 
     def stated(self, problem: Problem) -> Problem:
         """Return the problems of the exact machine and of cells: pairs of classes, if wanted."""

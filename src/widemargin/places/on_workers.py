@@ -1,0 +1,152 @@
+"""Shards of a span fit on the workers of a Dask cluster.
+
+A shard that is told something becomes another one: each state of it is the result of a task, which
+depends on the state before, the first one on the partitions of the collection. When a worker dies,
+Dask makes the states that were lost again from what it still has, task by task with the same
+arguments, and so with the same answer. Nothing is changed in place (`Shard.fork`); what states have
+in common, rows and kernel values, they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from widemargin.loop import PlaceLost
+from widemargin.span.shard import Shard
+from widemargin.span.shards import arguments_of
+from widemargin.threads import single_threaded_blas
+
+# Questions that leave a shard as it is, its kernel values included.
+_READING = frozenset(
+    ("along", "below", "candidates", "complete", "inside", "near", "rounding", "rows_kept")
+)
+# Seconds without a scheduler after which it is given up, and between two looks.
+_PATIENCE = 10.0
+_LOOK = 0.5
+
+Command = tuple[str, list[Any]]
+
+
+def named(what: str) -> str:
+    """Return the key of a task, which Dask's dashboard shows by its first words."""
+    return f"widemargin-{what}-{uuid4().hex}"
+
+
+def changed(shard: Shard, commands: Sequence[Command]) -> tuple[Shard, Any]:
+    """Return the next state of a shard, and what it answers to the last command."""
+    after, answer = shard.fork(), None
+    with single_threaded_blas():
+        for what, arguments in commands:
+            answer = getattr(after, what)(*arguments)
+    return after, answer
+
+
+def state_of(pair: tuple[Shard, Any]) -> Shard:
+    """Return the shard of a task."""
+    return pair[0]
+
+
+def answer_of(pair: tuple[Shard, Any]) -> tuple[Any, int]:
+    """Return the answer of a task, and how many kernel values were computed so far."""
+    return pair[1], pair[0].values.n_kernel
+
+
+def asked(shard: Shard, what: str, arguments: Sequence[Any]) -> tuple[Any, int]:
+    """Return what a shard answers, which stays as it is."""
+    with single_threaded_blas():
+        return getattr(shard, what)(*arguments), shard.values.n_kernel
+
+
+def size_of(shard: Shard) -> int:
+    """Return how many rows a shard has."""
+    return shard.n
+
+
+class OnWorkers:
+    """The place of shards that live on workers.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    states : sequence of futures
+        The first state of each shard.
+    """
+
+    def __init__(self, client: Any, states: Sequence[Any]) -> None:
+        self.client = client
+        self.states = list(states)
+        self._told: list[tuple[str, tuple[Any, ...]]] = []
+        self._n_kernel = [0] * len(self.states)
+        found = self._gathered([self._submit("size", size_of, state) for state in self.states])
+        self.sizes = tuple(found)
+
+    @property
+    def n_kernel(self) -> int:
+        """Kernel values that were computed, as far as they were told of."""
+        return sum(self._n_kernel)
+
+    def tell(self, what: str, *arguments: Any) -> None:
+        """Let every shard do something before the next question."""
+        self._told.append((what, arguments))
+
+    def ask(self, what: str, *arguments: Any) -> list[Any]:
+        """Return what the shards answer, in their order."""
+        commands = list(self._told)
+        if what not in _READING:
+            commands.append((what, arguments))
+        pairs: list[Any] = []
+        if commands:
+            pairs = [
+                self._submit(commands[-1][0], changed, state, self._of(commands, k))
+                for k, state in enumerate(self.states)
+            ]
+            states = [self._submit("state", state_of, pair) for pair in pairs]
+        else:
+            states = self.states
+        if what in _READING:
+            answers = [
+                self._submit(what, asked, state, what, arguments_of(arguments, k))
+                for k, state in enumerate(states)
+            ]
+        else:
+            answers = [self._submit("answer", answer_of, pair) for pair in pairs]
+        found = self._gathered(answers)
+        # Only now: until all have answered, the states before are the last that are known.
+        self.states, self._told = states, []
+        self._n_kernel = [count for _, count in found]
+        return [answer for answer, _ in found]
+
+    def _of(self, commands: Sequence[tuple[str, tuple[Any, ...]]], k: int) -> list[Command]:
+        return [(what, arguments_of(arguments, k)) for what, arguments in commands]
+
+    def _submit(self, name: str, function: Any, *arguments: Any) -> Any:
+        return self.client.submit(function, *arguments, key=named(name), pure=False)
+
+    def _gathered(self, futures: Sequence[Any]) -> list[Any]:
+        """Return the results of tasks, or raise if there is no cluster any more."""
+        from distributed import wait
+        from distributed.client import FutureCancelledError
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        gone: float | None = None
+        try:
+            while True:
+                try:
+                    wait(futures, timeout=_LOOK)
+                    return list(self.client.gather(futures))
+                except TimeoutError:
+                    if self.client.status == "running":
+                        gone = None
+                        continue
+                gone = monotonic() if gone is None else gone
+                if monotonic() - gone > _PATIENCE or self.client.status == "closed":
+                    raise PlaceLost("the scheduler of the cluster does not answer any more")
+        except (CommClosedError, FutureCancelledError, OSError) as error:
+            raise PlaceLost(f"the cluster was lost: {error}") from error
+        except KilledWorker as error:
+            raise PlaceLost(f"workers died again and again: {error}") from error

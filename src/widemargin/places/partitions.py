@@ -1,0 +1,151 @@
+"""Dask arrays and data frames as partitions of rows, labels and weights that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def is_collection(X: Any) -> bool:
+    """Return whether X is a Dask array or data frame; Dask is not imported for that."""
+    return hasattr(X, "__dask_graph__")
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Rows, labels and weights, a delayed object for each partition.
+
+    Attributes
+    ----------
+    rows, labels : list
+        Delayed blocks; labels may be arrays that are there.
+    weights : list or None
+        Delayed weights, or None where all are 1.
+    n_features : int
+        Columns.
+    names : ndarray of str or None
+        Names of the columns of a data frame.
+    """
+
+    rows: list[Any]
+    labels: list[Any]
+    weights: list[Any] | None
+    n_features: int
+    names: NDArray[Any] | None
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.rows)
+
+    def groups(self, count: int) -> list[range]:
+        """Return neighbouring partitions in so many groups at the most, of about equal length."""
+        ends = np.linspace(0, len(self), min(count, len(self)) + 1).round().astype(int)
+        return [range(a, b) for a, b in pairwise(ends.tolist())]
+
+
+def partitions_of(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
+    """Take collections apart, or raise if they do not belong together.
+
+    Parameters
+    ----------
+    X : Dask array or data frame
+        Rows; a chunk holds all columns of its rows.
+    y : Dask array or series, or array-like
+        Labels, cut as the rows are; an array is cut here, if the rows' chunks are known.
+    sample_weight : like y, default=None
+        Weights.
+    """
+    rows, sizes = _blocks(X, "X", 2)
+    names = None
+    if hasattr(X, "columns"):
+        names = np.asarray(X.columns, dtype=object)
+    n_features = len(names) if names is not None else int(X.shape[1])
+    labels = _beside(y, "y", len(rows), sizes)
+    weights = None
+    if sample_weight is not None:
+        weights = _beside(sample_weight, "sample_weight", len(rows), sizes)
+    return Partitions(rows, labels, weights, n_features, names)
+
+
+def _blocks(collection: Any, name: str, ndim: int) -> tuple[list[Any], list[float] | None]:
+    """Return the delayed blocks of a collection, and their numbers of rows if they are known."""
+    if hasattr(collection, "to_delayed") and hasattr(collection, "chunks"):
+        if collection.ndim != ndim:
+            raise ValueError(f"{name} must have {ndim} dimensions, but has {collection.ndim}.")
+        if ndim == 2 and len(collection.chunks[1]) > 1:
+            raise ValueError(
+                f"{name} has {len(collection.chunks[1])} chunks along its columns, but a chunk "
+                f"must hold all columns of its rows; use {name}.rechunk({{1: -1}})."
+            )
+        sizes = [float(size) for size in collection.chunks[0]]
+        known = None if np.isnan(sizes).any() else sizes
+        return list(collection.to_delayed().ravel()), known
+    if hasattr(collection, "to_delayed"):
+        return list(collection.to_delayed()), None
+    raise TypeError(
+        f"{name} is a {type(collection).__name__}, which is no Dask array or data frame; pass one "
+        "of these, or an array."
+    )
+
+
+def _beside(values: Any, name: str, count: int, sizes: Sequence[float] | None) -> list[Any]:
+    """Return labels or weights in as many blocks as there are of rows."""
+    if not is_collection(values):
+        if sizes is None:
+            raise ValueError(
+                f"{name} is no Dask collection, and the chunks of X have unknown sizes, so that it "
+                f"cannot be cut; pass {name} as a Dask array or series cut as X is, or call "
+                "X.compute_chunk_sizes() first."
+            )
+        array = np.asarray(values)
+        if len(array) != sum(sizes):
+            raise ValueError(f"X has {int(sum(sizes)):,} rows, but {name} has {len(array):,}.")
+        return list(np.split(array, np.cumsum(sizes)[:-1].astype(int)))
+    chunks = getattr(values, "chunks", None)
+    if chunks is not None and sizes is not None and not np.isnan(chunks[0]).any():
+        if sum(chunks[0]) != sum(sizes):
+            raise ValueError(
+                f"X has {int(sum(sizes)):,} rows, but {name} has {int(sum(chunks[0])):,}."
+            )
+        values = values.rechunk((tuple(int(size) for size in sizes),))
+    blocks, _ = _blocks(values, name, 1)
+    if len(blocks) != count:
+        raise ValueError(
+            f"X has {count} partitions, but {name} has {len(blocks)}: it must be cut as X is."
+        )
+    return blocks
+
+
+def mapped(function: Any, X: Any, meta: NDArray[Any]) -> Any:
+    """Return a lazy Dask array of what a function says of every block of rows.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a block of rows, and returns an array with a row for each.
+    X : Dask array or data frame
+        Rows.
+    meta : ndarray
+        An empty array of the type and dimensions of the answers.
+    """
+    import dask.array as da
+
+    if hasattr(X, "columns"):
+        blocks = X.to_delayed()
+        sizes: tuple[Any, ...] = (np.nan,) * len(blocks)
+    else:
+        blocks, _ = _blocks(X, "X", 2)
+        sizes = X.chunks[0]
+    from dask import delayed
+
+    call = delayed(function, pure=False)
+    parts = [
+        da.from_delayed(call(block), (size, *meta.shape[1:]), meta=meta)
+        for block, size in zip(blocks, sizes, strict=True)
+    ]
+    return da.concatenate(parts, allow_unknown_chunksizes=True)

@@ -1,0 +1,109 @@
+"""A machine in a span, fitted to rows in shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from widemargin.arrays import Matrix, Vector
+from widemargin.expansion import Fitted
+from widemargin.kernels import Kernel
+from widemargin.loop import Limits, run
+from widemargin.places.loading import Facts, ShardPlan, joined
+from widemargin.places.shard_choice import choice_of
+from widemargin.places.sources import Source
+from widemargin.problem import Problem
+from widemargin.rows import as_rows
+from widemargin.span import SpanOptions
+from widemargin.span.shards import Here, Shards
+from widemargin.span.span_engine import fitted_of, solver_of, span_size
+from widemargin.span.values import rows_of_block
+
+# What there is before rows are looked at.
+_NO_SHARDS = Shards(Here([]), 1)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is to be fitted to all rows.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        k.
+    table : ndarray of shape (n_classes, n_problems)
+        Sign of each class in each problem.
+    factor : ndarray of shape (n_classes,)
+        Factors on the weights of the classes' rows.
+    C : float
+        C.
+    """
+
+    kernel: Kernel
+    table: Matrix
+    factor: Vector
+    C: float
+
+
+def fit_span_of_shards(
+    source: Source, facts: Sequence[Facts], stated: Statement, options: SpanOptions
+) -> tuple[Fitted, Problem]:
+    """Return a machine in a span, and the rows that were drawn for its vectors.
+
+    Parameters
+    ----------
+    source : Source
+        What shards are made of.
+    facts : sequence of Facts
+        What is known of the rows of each.
+    stated : Statement
+        What is to be fitted.
+    options : SpanOptions
+        How.
+    """
+    every = joined(facts)
+    problem = _on_no_rows(every, stated, options)
+    # Before there are shards: what is asked of a choice here does not depend on the rows.
+    before = choice_of(options.landmarks, _NO_SHARDS, problem, options.rng)
+    size = span_size(problem, every.n, before, options)
+    first = np.concatenate([[0], np.cumsum([each.n for each in facts])])
+    plans = [
+        ShardPlan(
+            stated.kernel,
+            every.classes,
+            stated.table,
+            stated.factor,
+            stated.C,
+            int(begin),
+            size.dtype,
+            size.room_of_shard(each.memory),
+            size.vectors,
+            each.memory,
+            source.threads,
+        )
+        for begin, each in zip(first, facts, strict=False)
+    ]
+    each = size.dtype.itemsize * max(1, size.vectors)
+    step = rows_of_block(options.memory, each, problem.n_problems)
+    shards = Shards(source.place(plans), step)
+    choice = choice_of(options.landmarks, shards, problem, options.rng)
+    solver = solver_of(problem, choice, size, options, shards)
+    limits = Limits(options.max_iter, options.deadline, options.patience)
+    result = run(solver, limits, options.report)
+    return fitted_of(solver, result, replace(options, report=None)), solver.problem
+
+
+def _on_no_rows(facts: Facts, stated: Statement, options: SpanOptions) -> Problem:
+    """Return the problems without a row."""
+    dtype = np.float32 if facts.single else np.float64
+    nothing = as_rows(
+        np.empty((0, len(facts.mean)), dtype=dtype),
+        memory=options.memory,
+        threads=options.threads,
+    )
+    none = np.empty(0, dtype=np.intp)
+    return Problem.of(
+        nothing, stated.kernel, none, stated.table, np.empty(0), stated.C, none
+    ).with_signs(stated.table)

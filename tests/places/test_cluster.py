@@ -1,0 +1,112 @@
+"""A real cluster of processes: the same machine, also when workers die."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin import MarginClassifier
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+pytestmark = [
+    # Of Dask's own, about its processes and sockets at their end.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.xdist_group("cluster"),
+]
+
+SPAN = {"engine": "span", "max_vectors": 50, "random_state": 0, "memory": "200MB", "tol": 1e-6}
+
+
+@pytest.fixture
+def client():
+    ways = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(processes=True, **ways) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def _rows(n=3000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    y = np.digitize(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=n), [-0.5, 0.5])
+    return X, y
+
+
+def _cut(X, y):
+    return da.from_array(X, chunks=(400, -1)), da.from_array(y, chunks=400)
+
+
+def _kill(client):
+    """Kill the process of a worker; its nanny will start another."""
+    workers = list(client.run(os.getpid).values())
+    os.kill(workers[0], signal.SIGKILL)
+
+
+def test_a_cluster_gives_the_machine_of_the_array_also_when_a_worker_dies(client):
+    X, y = _rows()
+    dX, dy = _cut(X, y)
+    here = MarginClassifier(**SPAN).fit(X, y)
+    there = MarginClassifier(**SPAN).fit(dX, dy)
+    assert_array_equal(there.support_, here.support_)
+    values = here.decision_function(X)
+    assert_allclose(there.decision_function(X), values, atol=1e-6 * np.abs(values).max())
+    assert there.score(dX, dy) == pytest.approx(here.score(X, y))
+    for at in (2, 5):
+        steps = []
+
+        class Killing(MarginClassifier):
+            def options(self, resources, at=at, steps=steps):
+                found = super().options(resources)
+
+                def report(certificate):
+                    steps.append(certificate)
+                    if len(steps) == at:
+                        _kill(client)
+                    return False
+
+                return type(found)(**vars(found) | {"report": report})
+
+        disturbed = Killing(**SPAN).fit(dX, dy)
+        assert len(steps) > at
+        assert_array_equal(disturbed.dual_coef_, there.dual_coef_)
+        assert_array_equal(disturbed.intercept_, there.intercept_)
+
+
+def test_a_bad_row_on_a_worker_is_an_error_that_names_its_partition(client):
+    X, y = _rows()
+    X[2500, 1] = np.nan
+    with pytest.raises(ValueError, match="partition 6 of X"):
+        MarginClassifier(**SPAN).fit(*_cut(X, y))
+
+
+def test_a_cluster_that_is_gone_leaves_the_machine_of_the_last_step(client):
+    X, y = _rows()
+    seen = []
+
+    class Closing(MarginClassifier):
+        def options(self, resources):
+            found = super().options(resources)
+
+            def report(certificate):
+                seen.append(certificate)
+                if len(seen) == 6:
+                    client.close()
+                return False
+
+            return type(found)(**vars(found) | {"report": report})
+
+    model = Closing(**SPAN | {"tol": 1e-12})
+    with pytest.warns(ConvergenceWarning, match=r"cluster.*relative gap"):
+        model.fit(*_cut(X, y))
+    assert len(seen) == 6
+    assert model.certificate_.primal == seen[-1].primal
+    assert len(model.predict(X)) == len(X)
