@@ -7,10 +7,17 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin import CoreVectorClassifier, MarginClassifier, MaxMarginDA
+from widemargin import (
+    CoreVectorClassifier,
+    MarginClassifier,
+    MaxiMinDA,
+    MaxMarginDA,
+    PairwiseAccuracyDA,
+)
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -147,6 +154,34 @@ def test_rows_are_loaded_again_where_memory_is_small():
     there = MarginClassifier(**SPAN | {"max_vectors": 20, "memory": "100KB"}).fit(lazy, dy)
     assert sum(loads) > 3 * len(X)
     same(here, there, X, 1e-3)
+
+
+# Projections.
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MaxiMinDA(3, shrinkage=0.1),
+        MaxiMinDA(3, shrinkage="auto", random_state=0),
+        PairwiseAccuracyDA(3),
+        PairwiseAccuracyDA(3, priors=[0.3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05]),
+    ],
+    ids=["maximin", "maximin-auto", "pairwise", "priors"],
+)
+def test_projections_of_a_collection_are_those_of_the_array(estimator):
+    X, y = digits()
+    weight = np.random.default_rng(0).uniform(0.0, 2.0, size=len(y)).round()
+    here = clone(estimator).fit(X, y, weight)
+    there = clone(estimator).fit(*cut(X, y, 130), da.from_array(weight, chunks=130))
+    assert_allclose(there.components_, here.components_, atol=1e-8)
+    lazy = there.transform(da.from_array(X, chunks=(200, -1)))
+    assert_allclose(lazy.compute(), here.transform(X), atol=1e-7)
+
+
+def test_a_kernel_of_a_projection_needs_the_rows():
+    with pytest.raises(TypeError, match="kernel=None only"):
+        MaxiMinDA(2, kernel="rbf").fit(*cut(*digits()))
 
 
 # What goes wrong.

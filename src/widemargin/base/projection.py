@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import solve_triangular
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import Matrix, Vector
@@ -19,17 +21,24 @@ from widemargin.base.parameters import keyword, parameters
 from widemargin.base.span_map import SpanMap
 from widemargin.expansion import Expansion
 from widemargin.loop import Resources
-from widemargin.rows import Rows
+from widemargin.places.loading import Loaded, joined
+from widemargin.places.partitions import is_collection, mapped, partitions_of
+from widemargin.places.sources import source_of
+from widemargin.problem import encoded
+from widemargin.rows import Rows, as_rows
 from widemargin.scatter.class_scatter import (
     ClassScatter,
     DenseColumns,
     LabelledRows,
     VisitFeatures,
 )
+from widemargin.scatter.stream import Stream
 from widemargin.scatter.whitening import SAME_MEAN
 
 # Bytes for matrices of the columns squared that are taken whatever the budget, which is for blocks.
 _ALWAYS = 100_000_000
+# Bytes for blocks of rows on a worker.
+_BLOCKS = 200_000_000
 # What rounding may leave of a kernel value, relative to it.
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 
@@ -68,6 +77,11 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
             Projections; float32 if X is, and float64 otherwise.
         """
         check_is_fitted(self)
+        if is_collection(X):
+            self._note_columns(X, reset=False)
+            meta = np.empty((0, self._n_features_out))
+            lazy: NDArray[Any] = mapped(self.transform, X, meta)
+            return lazy
         X = self._validated(X, reset=False)
         with self._computing() as resources:
             return self._projected(self._rows(X, resources))
@@ -82,6 +96,53 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         return len(self.components_)
 
     # For the `fit` of those who inherit.
+
+    def _scatters(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        resources: Resources,
+        capacity: Callable[[int, int], int],
+        factors: Callable[[Vector], Vector] = np.ones_like,
+    ) -> Stream:
+        """Return the scatter and a sample of all rows of a Dask collection; set `classes_`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : Dask collection
+            Rows, labels and weights.
+        resources : Resources
+            Memory and threads.
+        capacity : callable
+            Returns how many rows the sample has at the most, for a number of columns and memory.
+        factors : callable
+            Returns the factors on the weights of the classes' rows, given their shares.
+        """
+        if self.kernel is not None:
+            raise TypeError(
+                f"X is a Dask collection, which {type(self).__name__} takes with kernel=None only, "
+                f"but kernel={self.kernel!r}; put a kernel into the rows with SpanMap on a sample, "
+                "or pass X.compute()."
+            )
+        source = source_of(partitions_of(X, y, sample_weight), self.memory, resources)
+        every = joined(source.facts())
+        classes, _ = encoded(every.classes, every.weights)
+        check_classification_targets(classes)
+        self._note_columns(X, reset=True)
+        self.classes_ = classes
+        d = len(every.mean)
+        self._check_columns(
+            as_rows(np.empty((0, d)), memory=resources.memory, threads=resources.threads)
+        )
+        self.span_map_ = None
+        most = capacity(d, resources.memory)
+        factor = factors(every.weights / every.weights.sum())
+        streams = source.ask("scatter", stream_of, classes, factor, most)
+        for other in streams[1:]:
+            streams[0].merge(other)
+        found: Stream = streams[0]
+        return found
 
     def _rows_with_classes(
         self, X: Any, y: Any, sample_weight: Any, resources: Resources
@@ -137,6 +198,19 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         """Set what `transform` needs; each direction with its largest number positive."""
         self.components_ = signed(components)
         self.mean_ = mean
+
+
+def stream_of(loaded: Loaded, classes: NDArray[Any], factor: Vector, capacity: int) -> Stream:
+    """Return the scatter and a sample of some rows of a Dask collection."""
+    counted = loaded.weight > 0
+    X, y, weight = loaded.X[counted], loaded.y[counted], loaded.weight[counted]
+    d = X.shape[1]
+    stream = Stream.empty(len(classes), d, capacity)
+    rows = as_rows(X, memory=_BLOCKS, threads=1)
+    code = np.searchsorted(classes, y)
+    data = LabelledRows(rows, code, weight * factor[code], np.arange(len(weight)))
+    stream.add(data, DenseColumns(d))
+    return stream
 
 
 def check_apart(scatter: ClassScatter, features: VisitFeatures) -> None:

@@ -19,6 +19,7 @@ from widemargin.loop import Resources
 from widemargin.pairs.class_pairs import ClassPairs
 from widemargin.pairs.maxi_min_engine import MaxiMinOptions, fit_maxi_min
 from widemargin.pairs.pairwise_accuracy_weights import given_priors
+from widemargin.places.partitions import is_collection
 from widemargin.problem import codes_among, distinct_labels
 from widemargin.rows import Rows
 from widemargin.scatter.stream import Stream
@@ -221,11 +222,14 @@ class MaxiMinDA(ProjectionEstimator):
             The fitted transformer.
         """
         with self._fitting() as resources:
-            data = self._rows_with_classes(X, y, sample_weight, resources)
-            features = self._fit_span(data)
-            capacity = self._capacity(features.width, resources.memory)
-            stream = Stream.empty(len(self.classes_), features.width, capacity)
-            stream.add(data, features)
+            if is_collection(X):
+                stream = self._scatters(X, y, sample_weight, resources, self._capacity)
+            else:
+                data = self._rows_with_classes(X, y, sample_weight, resources)
+                features = self._fit_span(data)
+                capacity = self._capacity(features.width, resources.memory)
+                stream = Stream.empty(len(self.classes_), features.width, capacity)
+                stream.add(data, features)
             self._solve(stream, resources)
             # The scatter is all that is needed to go on; the rows would make the model large.
             self._stream = stream.without_rows().state()

@@ -13,6 +13,7 @@ classes with weights p_i p_j w(D_ij), of which a block of rows is made at a time
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from widemargin.base import parameters as check
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.pairs.pairwise_accuracy_weights import given_priors, pull
-from widemargin.scatter.class_scatter import LabelledRows, scatter_of
+from widemargin.places.partitions import is_collection
+from widemargin.scatter.class_scatter import scatter_of
 from widemargin.scatter.whitening import leading, whitened
 
 
@@ -141,11 +143,17 @@ class PairwiseAccuracyDA(ProjectionEstimator):
             The fitted transformer.
         """
         with self._fitting() as resources:
-            data = self._rows_with_classes(X, y, sample_weight, resources)
-            weight = self._weight(data)
-            features = self._fit_span(data)
-            scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)
-            check_apart(scatter, features)
+            if is_collection(X):
+                none = partial(min, 0)
+                stream = self._scatters(X, y, sample_weight, resources, none, self._factors)
+                scatter = stream.rest
+            else:
+                data = self._rows_with_classes(X, y, sample_weight, resources)
+                share = np.bincount(data.code, data.weight, len(self.classes_)) / data.weight.sum()
+                weight = data.weight * self._factors(share)[data.code]
+                features = self._fit_span(data)
+                scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)
+                check_apart(scatter, features)
             self.shrinkage_ = scatter.intensity(self.shrinkage)
             space = whitened(scatter, self.shrinkage_)
             pulled = pull(space.means, self.priors_, self.weighting, resources.threads)
@@ -153,9 +161,8 @@ class PairwiseAccuracyDA(ProjectionEstimator):
             self._keep((space.matrix @ directions).T, space.mean)
         return self
 
-    def _weight(self, data: LabelledRows) -> Vector:
-        """Set the probabilities of the classes, and return the weights of the rows by them."""
-        share = np.bincount(data.code, data.weight, len(self.classes_)) / data.weight.sum()
+    def _factors(self, share: Vector) -> Vector:
+        """Set the probabilities of the classes, and return the factors on their rows' weights."""
         self.priors_ = share if self.priors is None else given_priors(self.priors, len(share))
-        weight: Vector = data.weight * (self.priors_ / share)[data.code]
-        return weight
+        factors: Vector = self.priors_ / share
+        return factors

@@ -44,6 +44,9 @@ class Source(Protocol):
     def facts(self) -> list[Facts]:
         """Return what is to be known of the rows of each shard."""
 
+    def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return what a function says of the rows of each shard, in their order."""
+
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, where they are."""
 
@@ -96,6 +99,10 @@ class OutOfCore:
         every = range(len(self.groups))
         self._facts = [facts_of(self._loaded(k), self.memory, share) for k in every]
         return self._facts
+
+    def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return what a function says of the rows of each shard, in their order."""
+        return [function(self._loaded(k), *arguments) for k in range(len(self.groups))]
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, in this process."""
@@ -183,6 +190,10 @@ class Cluster:
         return self._gathered(
             facts_of, [(self.memory, share) for share in self._shares], "facts", gather=True
         )
+
+    def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return what a function says of the rows of each shard, in their order."""
+        return self._gathered(function, [arguments for _ in self.groups], name, gather=True)
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, which stay on their workers."""

@@ -141,6 +141,13 @@ class Stream:
         code, weight, n_classes = data.code[rest], data.weight[rest], len(self.rest.weight)
         self.rest.merge(scatter_of(data.rows.subset(rest), code, weight, n_classes, features))
 
+    def merge(self, other: Stream) -> None:
+        """Take in the rows of another stream, of the same classes and capacity."""
+        self.rest.merge(other.rest)
+        both = self.sample.merged(other.sample)
+        self.sample, out = both.at(slice(self.capacity)), both.at(slice(self.capacity, None))
+        self.rest.add(out.rows, out.code, out.weight)
+
     def without_rows(self) -> Stream:
         """Return a stream that goes on with the scatter alone, and an empty sample."""
         return Stream(self.scatter(), Sample.empty(self.rest.n_features), self.capacity)
