@@ -90,8 +90,13 @@ class KernelLines:
         """Return whether there is room for all values."""
         return bool(problem.n**2 * np.dtype(dtype).itemsize <= _SHARE * memory)
 
-    def fill(self, places: IndexArray) -> bool:
-        """Make the lines at some places that are not there; return whether there is room."""
+    def fill(self, places: IndexArray, soon: IndexArray | None = None) -> bool:
+        """Make the lines at some places that are not there; return whether there is room.
+
+        Those of rows that may be wanted `soon` are made too, while there is much room.
+        """
+        if soon is not None and 2 * self._n_lines < len(self.values):
+            places = np.concatenate([places, soon])
         new = np.unique(places[self.line[places] < 0])
         first, last = self._n_lines, self._n_lines + len(new)
         if last > len(self.values):

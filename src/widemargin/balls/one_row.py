@@ -17,12 +17,12 @@ not on the core rows first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import IndexArray, Vector
+from widemargin.arrays import IndexArray
 from widemargin.balls.ball import Ball, Precision, ball_facts, certificate_of, largest_norm2
 from widemargin.balls.core_set import fit_core
 from widemargin.balls.core_state import CoreOptions
@@ -30,6 +30,7 @@ from widemargin.balls.fixed_radius import FixedRadiusBall
 from widemargin.balls.kernel_lines import KernelLines
 from widemargin.balls.minimum import MinimumBall
 from widemargin.balls.one_by_one import fit_one_by_one
+from widemargin.balls.one_row_state import OneRowState, OneRowStates
 from widemargin.certificate import Certificate
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Ended, Limits, Stop, relative_gap, run
@@ -39,6 +40,8 @@ from widemargin.threads import Compiled, ordered_map
 
 loops = Compiled("widemargin.balls.one_row_loops")
 
+# Lines that are made with one that is wanted.
+_SOON = 15
 # Multiplications of all problems together between two looks at the clock.
 _WORK = 3e8
 # Accuracy of the smallest ball on the core rows, as a share of ε.
@@ -105,76 +108,6 @@ def _precision(problem: Problem, epsilon: float | None) -> Precision:
     return fine if exact else coarse
 
 
-@dataclass(frozen=True)
-class OneRowState:
-    """Where one problem stands; a step changes copies.
-
-    Attributes
-    ----------
-    alpha : ndarray of shape (n,)
-        The coefficients of the centre (fixed radius), or the dual variables.
-    product : ndarray of shape (n,)
-        Qλ (fixed radius), or 1 − Qα.
-    member : ndarray of bool of shape (n,)
-        The rows of the core set (smallest ball).
-    center : ndarray of shape (5,)
-        What the compiled loop says of its centre.
-    random : ndarray of uint64 of shape (1,)
-        The generator of the samples.
-    radius2 : float
-        r² (fixed radius).
-    n_radii : int
-        Radii so far.
-    done : bool
-        No row lies outside.
-    exhausted : bool
-        Rows of the core set do at this precision, and nothing is left to refine.
-    wanted : int
-        A row whose kernel values are missing; −1 if there is none.
-    """
-
-    alpha: Vector
-    product: Vector
-    member: NDArray[np.bool_]
-    center: Vector
-    random: NDArray[np.uint64]
-    radius2: float
-    n_radii: int = 1
-    done: bool = False
-    exhausted: bool = False
-    wanted: int = -1
-
-    def copy(self) -> OneRowState:
-        """Return a state of its own."""
-        return replace(
-            self,
-            alpha=self.alpha.copy(),
-            product=self.product.copy(),
-            member=self.member.copy(),
-            center=self.center.copy(),
-            random=self.random.copy(),
-        )
-
-
-@dataclass(frozen=True)
-class OneRowStates:
-    """All problems between two steps.
-
-    Attributes
-    ----------
-    each : tuple of OneRowState
-        The problems.
-    balls : tuple of Ball
-        Their balls, over all rows.
-    full : bool
-        There is no room for the kernel values that a problem needs.
-    """
-
-    each: tuple[OneRowState, ...]
-    balls: tuple[Ball, ...]
-    full: bool = False
-
-
 class OneRow:
     """Balls of all problems, one row at a time: a solver for ``loop.run``.
 
@@ -237,8 +170,7 @@ class OneRow:
                 each[p] = state
                 limit[p] -= used
             wanted = [p for p in running if each[p].wanted >= 0]
-            rows = [int(self.lines.of(p).place[each[p].wanted]) for p in wanted]
-            full = bool(wanted) and not self.lines.fill(np.array(rows))
+            full = bool(wanted) and not self._let_know(wanted, each)
             running = [p for p in wanted if limit[p] > 0]
         balls = tuple(
             old if state is before else self._ball(p, state)
@@ -373,6 +305,24 @@ class OneRow:
         state.center[1] = max(0.0, smaller - (self.eta - state.center[0]))
         state.center[2:4] = max(0.5, eps) if method.multiscale else eps, 0.0
         return replace(state, radius2=smaller, n_radii=state.n_radii + 1, done=False)
+
+    def _let_know(self, wanted: list[int], each: list[OneRowState]) -> bool:
+        """Make the lines that problems want; return whether there is room.
+
+        One line costs nearly as much as several: those of the rows that lie furthest outside,
+        which are likely to join next, are made with it.
+        """
+        now, soon = [], []
+        for p in wanted:
+            state, place = each[p], self.lines.of(p).place
+            now.append(int(place[state.wanted]))
+            if isinstance(self.method, FixedRadiusBall):
+                near = state.product
+            else:
+                near = np.where(state.member, np.inf, -state.product)
+            most = min(_SOON // len(wanted), len(near) - 1)
+            soon.append(place[np.argpartition(near, most)[:most]])
+        return self.lines.fill(np.array(now), np.concatenate(soon))
 
     def _ball(self, p: int, state: OneRowState) -> Ball:
         """Return the ball of a problem, over all of its rows."""
