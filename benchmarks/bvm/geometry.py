@@ -12,7 +12,7 @@ CLAIM = (
     "Paper: the centre moves along the line to a point outside, until the ball touches it; "
     "the angle at the new centre towards c* is obtuse, so that each move brings it nearer to c*."
 )
-EPSILON = 0.05
+EPSILON = 0.001
 
 
 def moved(center: np.ndarray, point: np.ndarray, radius: float) -> np.ndarray:
@@ -21,7 +21,7 @@ def moved(center: np.ndarray, point: np.ndarray, radius: float) -> np.ndarray:
     return point + beta * (center - point)
 
 
-def smallest_ball(points: np.ndarray, steps: int = 200_000) -> tuple[np.ndarray, float]:
+def smallest_ball(points: np.ndarray, steps: int = 20_000) -> tuple[np.ndarray, float]:
     """The smallest ball by the steps of Bădoiu and Clarkson: 1/(i + 1) of the way each."""
     center = points[0].copy()
     for i in range(1, steps):

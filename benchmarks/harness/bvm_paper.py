@@ -2,10 +2,11 @@
 
 Tables 2, 3 and 4 of Tsang, Kocsor and Kwok, "Simpler core vector machines with enclosing balls"
 (ICML 2007; AMD Athlon 4400+). Columns: BVM and CVM at three ε, then LIBSVM. Its sets are not always
-ours: "w3a" is 4,912 other rows of w8a, "usps" is made from the digits as its authors describe, "web" is w1a to w8a with its own test part where we hold out a fifth of w8a, ijcnn1's test
-part is not to be had (a fifth of the training part stands in), its reuters has 7,770 training rows
-of 8,315 terms against 9,603 of 7,866, and its "intrusion" is ten times the rows of kddcup99_10pct.
-Times are 2007's: only ratios compare.
+ours: "w3a" is 4,912 other rows of w8a, "usps" (`usps_shifted`) is made from the digits as its
+authors describe, "web" is w1a to w8a with its own test part where we hold out a fifth of w8a,
+ijcnn1's test part is not to be had (a fifth of the training part stands in), its reuters has 7,770
+training rows of 8,315 terms against 9,603 of 7,866, and its "intrusion" is ten times the rows of
+kddcup99_10pct. Times are 2007's: only ratios compare.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ VECTOR_MACHINES = {
     "CVM": "widemargin.CoreVectorClassifier",
 }
 # The machines as the paper has them: a row at a time, the furthest of 59, one radius of Algorithm 4
-# (its footnote 4), and pairs of classes, of which the paper says nothing: its numbers of vectors are
-# those of pairs. Ours let many rows join at once, and take each class against the rest.
+# (its footnote 4), and pairs of classes, of which the paper says nothing: its numbers of vectors
+# are those of pairs. Ours let many rows join at once, and take each class against the rest.
 AS_PRINTED: dict[str, dict[str, Any]] = {
     "BVM": {"growth": "one", "sample_size": 59, "multi_class": "ovo", "max_radii": 1},
     "CVM": {"growth": "one", "sample_size": 59, "multi_class": "ovo"},

@@ -182,7 +182,7 @@ def test_a_radius_that_is_too_small_is_named():
     machine = BallVectorClassifier(
         stopping="ball", growth="one", algorithm="multiscale", radius=0.5, random_state=0
     )
-    with pytest.raises(ValueError, match="radius=0.5 is smaller"):
+    with pytest.raises(ValueError, match=r"radius=0\.5 is smaller"):
         machine.fit(X, y)
 
 

@@ -77,10 +77,10 @@ def test_a_sweep_is_drawn_as_a_picture(tmp_path):
 def test_the_drawing_of_a_move_is_of_a_ball_that_comes_nearer_with_each(tmp_path):
     pytest.importorskip("matplotlib")
     assert one_move_figure(tmp_path / "move.png").stat().st_size > 1000
-    points = np.random.default_rng(0).normal(size=(20, 2))
+    points = np.random.default_rng(1).normal(size=(40, 2))
     best, radius = smallest_ball(points)
     assert np.linalg.norm(points - best, axis=1).max() == radius
-    distance = [np.linalg.norm(center - best) for center in centers(points, 3, radius)]
+    distance = [np.linalg.norm(center - best) for center in centers(points, 0, radius)]
     assert len(distance) > 2 and (np.diff(distance) < 0).all()
 
 
