@@ -1,4 +1,4 @@
-"""Lines of a kernel matrix: all of them at once, or those that are asked for, as memory allows.
+"""Lines of a kernel matrix: all of them at once, or those that are asked for.
 
 Rows stand in the order of their classes where problems are pairs of classes, so that the columns of
 a pair are two pieces of a line.
@@ -16,9 +16,13 @@ from widemargin.arrays import IndexArray, Vector
 from widemargin.kernel_between import KernelBetween
 from widemargin.kernels import Kernel
 from widemargin.problem import Problem
+from widemargin.rows import as_rows
 
 # Share of the memory budget for kernel values.
 _SHARE = 0.7
+# Share of it for a dense copy of sparse rows: to bring all of them into shape for a few lines takes
+# longer than the lines.
+_COPY_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class KernelLines:
         Lines, in the order in which they were made.
     line : ndarray of int of shape (n,)
         Where the line of each row is; −1 if it is not there.
+    n_lines : int
+        Lines that are there.
     n_kernel : int
         Kernel values that were made.
     """
@@ -71,19 +77,23 @@ class KernelLines:
         n = problem.n
         order = np.argsort(problem.code, kind="stable") if problem.partial else np.arange(n)
         self._problem, self._order = problem, order
-        self._between = KernelBetween.of(problem.kernel, problem.rows.subset(order), dtype)
+        whole = self.fits(problem, memory, dtype)
+        rows = problem.rows.subset(order)
+        if rows.sparse and not whole and 8 * n * rows.shape[1] <= _COPY_SHARE * memory:
+            rows = as_rows(rows.take(np.arange(n)), memory=memory, threads=rows.threads)
+        self._between = KernelBetween.of(problem.kernel, rows, dtype)
         self._begins = np.searchsorted(problem.code[order], np.arange(len(problem.table) + 1))
         self._threads = problem.rows.threads
         self._known: dict[int, ProblemLines] = {}
         self._own: Vector | None = None
-        if self.fits(problem, memory, dtype):
+        if whole:
             self.values = self._between.matrix()
-            self.line, self._n_lines = np.arange(n), n
+            self.line, self.n_lines = np.arange(n), n
         else:
             capacity = int(_SHARE * memory / np.dtype(dtype).itemsize / n)
-            self.values = np.empty((max(2, capacity), n), dtype=dtype)
-            self.line, self._n_lines = np.full(n, -1), 0
-        self.n_kernel = self._n_lines * n
+            self.values = np.empty((max(2, min(capacity, n)), n), dtype=dtype)
+            self.line, self.n_lines = np.full(n, -1), 0
+        self.n_kernel = self.n_lines * n
 
     @staticmethod
     def fits(problem: Problem, memory: int, dtype: DTypeLike) -> bool:
@@ -95,17 +105,17 @@ class KernelLines:
 
         Those of rows that may be wanted `soon` are made too, while there is much room.
         """
-        if soon is not None and 2 * self._n_lines < len(self.values):
+        if soon is not None and 2 * self.n_lines < len(self.values):
             places = np.concatenate([places, soon])
         new = np.unique(places[self.line[places] < 0])
-        first, last = self._n_lines, self._n_lines + len(new)
+        first, last = self.n_lines, self.n_lines + len(new)
         if last > len(self.values):
             return False
         if len(new):
             n = self.values.shape[1]
             self._between.values(new, slice(0, n), self.values[first:last], self._threads)
             self.line[new] = np.arange(first, last)
-            self._n_lines = last
+            self.n_lines = last
             self.n_kernel += len(new) * n
         return True
 

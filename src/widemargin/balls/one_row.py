@@ -8,7 +8,7 @@ with any ball, rule and budget, around a loop in Python; here a problem is one c
 What makes it fast: the residuals of all rows are kept up to date, a line of kernel values for each
 change of a variable, so that a look at a sample or at all rows costs no kernel values. All kernel
 values are made at once where they fit into memory; else lines are made when their row joins, which
-in the end are no more than one look at all rows takes. Where there is no room for them,
+in the end are little more than one look at all rows takes. Where there is no room for them,
 ``core_set`` goes on from there.
 
 A ball vector machine here goes through the scales of Algorithm 3 on all rows, as it is printed, and
@@ -40,8 +40,8 @@ from widemargin.threads import Compiled, ordered_map
 
 loops = Compiled("widemargin.balls.one_row_loops")
 
-# Lines that are made with one that is wanted.
-_SOON = 15
+# The furthest rows whose lines are made with one that is wanted. Those further back seldom join.
+_SOON = 64
 # Multiplications of all problems together between two looks at the clock.
 _WORK = 3e8
 # Accuracy of the smallest ball on the core rows, as a share of ε.
@@ -316,11 +316,8 @@ class OneRow:
         for p in wanted:
             state, place = each[p], self.lines.of(p).place
             now.append(int(place[state.wanted]))
-            if isinstance(self.method, FixedRadiusBall):
-                near = state.product
-            else:
-                near = np.where(state.member, np.inf, -state.product)
-            most = min(_SOON // len(wanted), len(near) - 1)
+            near = state.product if isinstance(self.method, FixedRadiusBall) else -state.product
+            most = min(max(1, _SOON // len(wanted)), len(near) - 1)
             soon.append(place[np.argpartition(near, most)[:most]])
         return self.lines.fill(np.array(now), np.concatenate(soon))
 
