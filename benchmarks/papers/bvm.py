@@ -51,52 +51,65 @@ def cells(figures: Figures) -> Iterator[Cell]:
 
 REASONS: tuple[Reason, ...] = (
     Reason(
-        "a loop in Python, one row and one class at a time, around compiled steps, which is not "
-        "tuned: ours lets many rows join at once. That BVM is faster than CVM holds; the page of "
-        "`bvm` has a table of it",
-        "BVM",
-        table="Table 3",
-        verdict=SHORT,
-    ),
-    Reason(
-        "not run yet at 2/β; its web is w1a to w8a with a test part of its own, which is not to be "
-        "had",
-        "BVM",
-        dataset="w8a",
-        verdict=NOT_RUN,
-    ),
-    Reason(
-        "not run yet at 2/β; its test part is not to be had",
-        "BVM",
-        dataset="ijcnn1",
-        verdict=NOT_RUN,
-    ),
-    Reason(
-        "its reuters has 7,770 training rows of 8,315 terms, ours 9,603 of 7,866, and machines as "
-        "printed are not run on it yet",
-        "BVM",
-        dataset="reuters",
-    ),
-    Reason(
-        "its intrusion has ten times the rows of kddcup99_10pct; see `python -m benchmarks kdd`",
+        "its intrusion has ten times the rows of kddcup99_10pct, and at C = 1e6 a ball that is not "
+        "the smallest decides: on the ten percent, accuracies lie between 82 and 94.5 % from one ε "
+        "to the next. Its 99 vectors show that its program ends when samples of 59 rows show none "
+        "outside; ours ends when no row of all lies outside; see `python -m benchmarks kdd`",
         "BVM",
         dataset="kddcup99_10pct",
     ),
     Reason("not finished in the time limit", "BVM", verdict=NOT_RUN, status="timeout"),
     Reason(
-        "the paper's LIBSVM figure is not met to the digit on letter either, so that its rows or "
-        "their scaling must be others; machines as printed are not run on it yet",
+        "at 266,079 rows of 676 pixels a run of it takes a machine with 16 GB for itself; the "
+        "figures of 20,000 of its rows are on the page of figures",
+        "BVM",
+        dataset="usps_shifted",
+        verdict=NOT_RUN,
+    ),
+    Reason(
+        "run with the other sets on a machine for itself only; LIBSVM takes most of an hour of it",
+        "BVM",
+        verdict=NOT_RUN,
+    ),
+    Reason(
+        "the split: the paper's LIBSVM has 94.25 % where ours has 94.06 on the first 15,000 rows; "
+        "over five random splits it has 93.6 to 94.5. Pairs of classes, scaling to [−1, 1], raw "
+        "columns and other widths were tried: none has the paper's 8,436 support vectors, so that "
+        "its rows are others. CVM, which finds the smallest ball, is within the tolerance",
         "BVM",
         table="Table 2",
         dataset="letter",
         verdict=SHORT,
     ),
     Reason(
-        "a ball that is not the smallest depends on the rows that were drawn: a dozen of 2,000 "
-        "test rows",
+        "its test part of 91,701 rows is not to be had, and a fifth of the training part stands "
+        "in: LIBSVM has 97.44 % there and 98.19 in the paper, and ours stand to LIBSVM as there",
         "BVM",
         table="Table 2",
-        dataset="satimage",
+        dataset="ijcnn1",
+        verdict=SHORT,
+    ),
+    Reason(
+        "kernel values of sparse rows: the paper's web is 25 % larger, and the looser ε is, the "
+        "more of the time is the fixed cost of preparing rows",
+        "BVM",
+        table="Table 3",
+        dataset="w8a",
+        verdict=SHORT,
+    ),
+    Reason(
+        "measured beside other work on the same machine: LIBSVM's fit takes a tenth of a second, "
+        "and the order in which they were measured decides",
+        "BVM",
+        table="Table 3",
+        verdict=SHORT,
+    ),
+    Reason(
+        "its reuters has 7,770 training rows of 8,315 terms, ours 9,603 of 7,866: LIBSVM has 1,562 "
+        "support vectors here and 1,356 there",
+        "BVM",
+        table="Table 4",
+        dataset="reuters",
         verdict=SHORT,
     ),
     Reason(
@@ -108,4 +121,12 @@ REASONS: tuple[Reason, ...] = (
     ),
 )
 
-PICTURES: tuple[Picture, ...] = ()
+PICTURES: tuple[Picture, ...] = (
+    Picture(
+        "Figure 1",
+        "bvm_figures_move.png",
+        "the centre moves to where the ball touches a point outside, and comes nearer to c* with "
+        "every move",
+        "yes: the angle at the new centre is obtuse, and the distance falls with every move",
+    ),
+)
