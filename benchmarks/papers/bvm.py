@@ -60,14 +60,15 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason("not finished in the time limit", "BVM", verdict=NOT_RUN, status="timeout"),
     Reason(
-        "at 266,079 rows of 676 pixels a run of it takes a machine with 16 GB for itself; the "
-        "figures of 20,000 of its rows are on the page of figures",
+        "not in a stored run yet: 266,079 rows of 676 pixels take 8 GB of kernel values and LIBSVM "
+        "most of an hour; 20,000 of its rows are on the page of figures",
         "BVM",
         dataset="usps_shifted",
         verdict=NOT_RUN,
     ),
     Reason(
-        "run with the other sets on a machine for itself only; LIBSVM takes most of an hour of it",
+        "not in a stored run at 2/β yet: `python -m benchmarks bvm --gamma-factor 2 --sets ijcnn1 "
+        "w8a` takes about ten minutes; their test parts are not to be had, a fifth is held out",
         "BVM",
         verdict=NOT_RUN,
     ),
