@@ -60,14 +60,14 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "not in a stored run yet: 266,079 rows of 676 pixels want 8 GB for kernel values, and the "
-        "paper's LIBSVM took 1,578 s; some figures of 20,000 of its rows are on the page of figures",
+        "paper's LIBSVM took 1,578 s; 20,000 of its rows are on the page of figures, in part",
         "BVM",
         dataset="usps_shifted",
         verdict=NOT_RUN,
     ),
     Reason(
-        "not in a stored run at 2/β yet: `python -m benchmarks bvm --gamma-factor 2 --forms printed "
-        "--sets ijcnn1 w8a`; their test parts are not to be had, a fifth is held out",
+        "not in a stored run at 2/β yet: `python -m benchmarks bvm --gamma-factor 2 --forms "
+        "printed --sets ijcnn1 w8a`; their test parts are not to be had, a fifth is held out",
         "BVM",
         verdict=NOT_RUN,
     ),
