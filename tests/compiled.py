@@ -29,6 +29,11 @@ def main() -> None:
         wm.MarginClassifierCV([1.0, 10.0], cv=2).fit(X[few], y[few])
         wm.MarginClassifier(loss="hinge").fit(X[few], y[few])
         wm.BallVectorClassifier().fit(X[few], y[few])
+        for machine in (wm.BallVectorClassifier, wm.CoreVectorClassifier):
+            for epsilon in (1e-3, 1e-12):
+                machine(growth="one", stopping="ball", epsilon=epsilon, max_time=1.0).fit(
+                    X[few], y[few]
+                )
 
 
 if __name__ == "__main__":

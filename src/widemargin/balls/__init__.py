@@ -1,7 +1,8 @@
 """Enclosing balls in a kernel's feature space, and the exact machine.
 
 ``core_set`` finds the few rows that matter, ``minimum`` is the smallest ball around those,
-``fixed_radius`` a ball of given radius that needs no solver. ``exact_set`` solves the dual where
+``fixed_radius`` a ball of given radius that needs no solver; ``one_row`` has both as the papers
+print them, one row at a time, in compiled code. ``exact_set`` solves the dual where
 few rows matter, ``exact`` on the matrix of all kernel values, and ``matrix_free`` without one where
 that does not fit into memory.
 """
@@ -20,6 +21,7 @@ from widemargin.balls.fixed_radius import FixedRadiusBall
 from widemargin.balls.look import Directions
 from widemargin.balls.minimum import MinimumBall
 from widemargin.balls.one_by_one import fit_one_by_one
+from widemargin.balls.one_row import OneRow, fit_one_row
 
 __all__ = [
     "BatchSizes",
@@ -29,6 +31,7 @@ __all__ = [
     "Directions",
     "FixedRadiusBall",
     "MinimumBall",
+    "OneRow",
     "cost_of_exact",
     "earlier_of",
     "factors_take_long",
@@ -36,5 +39,6 @@ __all__ = [
     "fit_exact",
     "fit_on_set",
     "fit_one_by_one",
+    "fit_one_row",
     "matrix_fits",
 ]

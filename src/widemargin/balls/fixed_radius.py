@@ -177,7 +177,7 @@ class FixedRadiusBall:
             if settled or effort <= 0 or (updates and problem.deadline.passed):
                 break
             if norm2 <= 0:
-                raise self._no_ball(problem)
+                raise self.no_ball(problem.eta)
             index = _working_set(weight, product, lowest)
             center = np.array([norm2, augmented2])
             limit = max(1000, self.effort // len(index))
@@ -188,7 +188,7 @@ class FixedRadiusBall:
         # By Proposition 1 each move lowers the squared distance from the centre that is sought by
         # ε²r² at the least, and that distance is below 2r.
         if effort <= 0 and not settled and updates > 4.0 / ball.current_eps**2:
-            raise self._no_ball(problem)
+            raise self.no_ball(problem.eta)
         # The best multiple of the centre in the SVM's dual is 1/‖c‖², (35) of MMDA-CVM.
         point.move_to(weight / norm2)
         return FixedRadiusState(
@@ -202,12 +202,13 @@ class FixedRadiusBall:
             **ball_facts(point),
         )
 
-    def _no_ball(self, problem: CoreProblem) -> ValueError:
-        if self.radius2 is None or self.radius2 >= problem.eta:
+    def no_ball(self, eta: float) -> ValueError:
+        """Return what to raise where no ball of the radius holds the rows."""
+        if self.radius2 is None or self.radius2 >= eta:
             return ValueError(_NO_BALL)
         return ValueError(
             f"radius={np.sqrt(self.radius2):g} is smaller than that of any ball around the rows; "
-            f"give a larger one, or None for {np.sqrt(problem.eta):g}, which always is enough."
+            f"give a larger one, or None for {np.sqrt(eta):g}, which always is enough."
         )
 
     def finished(self, ball: FixedRadiusState) -> bool:

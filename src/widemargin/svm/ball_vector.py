@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from widemargin.balls import CoreOptions, FixedRadiusBall, fit_core
+from widemargin.balls import CoreOptions, FixedRadiusBall, fit_core, fit_one_by_one, fit_one_row
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.parameters import keyword, parameters
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Resources
-from widemargin.problem import Problem
+from widemargin.problem import Problem, one_vs_one
 
 
 @parameters
@@ -73,6 +73,11 @@ class BallVectorClassifier(KernelClassifier):
         Factors on the weights of the classes' rows.
     warm_start : bool, default=False
         Start from the previous solution if rows and classes are the same, for a path over `C`.
+    multi_class : {"auto", "ovr", "ovo"}, default="ovr"
+        With more than two classes: each against the rest, or pairs of classes, which "auto" takes
+        and with which the paper's figures are met: their machines need fewer rows each.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Columns of `decision_function` for more than two classes: one a class, or one a pair.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -88,9 +93,11 @@ class BallVectorClassifier(KernelClassifier):
         Training rows that are vectors of the machine.
     support_vectors_ : ndarray or CSR array of shape (n_vectors, n_features)
         Those rows; their numbers if the kernel is precomputed.
-    dual_coef_ : ndarray of shape (1 or n_classes, n_vectors)
+    multi_class_ : {"ovr", "ovo"}
+        Whether problems are classes against the rest (or two classes), or pairs of classes.
+    dual_coef_ : ndarray of shape (n_problems, n_vectors)
         y α of each vector in each problem.
-    intercept_ : ndarray of shape (1 or n_classes,)
+    intercept_ : ndarray of shape (n_problems,)
         Bias of each problem.
     gamma_ : float
         The kernel width that was used.
@@ -143,6 +150,8 @@ class BallVectorClassifier(KernelClassifier):
     max_iter: int = keyword(10_000, check.count)
     max_vectors: int | None = keyword(None, check.at_least(2, none=True))
     warm_start: bool = keyword(False)
+    multi_class: str = keyword("ovr", check.choice("auto", "ovr", "ovo"))
+    decision_function_shape: str = keyword("ovr", check.choice("ovr", "ovo"))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -157,7 +166,13 @@ class BallVectorClassifier(KernelClassifier):
             )
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
+        n_classes = len(problem.table)
+        pairs = n_classes > 2 and self.multi_class != "ovr"
+        stated = problem.with_signs(one_vs_one(n_classes)) if pairs else problem
+        self.multi_class_ = "ovo" if pairs else "ovr"
         by_gap = self.stopping == "gap"
+        if earlier is not None and earlier.coef.shape[1] != stated.n_problems:
+            earlier = None
         options = CoreOptions(
             **vars(resources),
             tol=self.tol,
@@ -175,4 +190,8 @@ class BallVectorClassifier(KernelClassifier):
             radius2=None if self.radius is None else self.radius**2,
             max_radii=self.max_radii,
         )
-        return fit_core(problem, method, options)
+        if self.growth == "one":
+            return fit_one_row(stated, method, options)
+        if not pairs:
+            return fit_core(problem, method, options)
+        return fit_one_by_one(stated, options, lambda part, inner: fit_core(part, method, inner))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from widemargin.balls import CoreOptions, MinimumBall, fit_core
-from widemargin.balls.one_by_one import fit_one_by_one
+from widemargin.balls import CoreOptions, MinimumBall, fit_core, fit_one_by_one, fit_one_row
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.parameters import keyword, parameters
@@ -64,8 +63,8 @@ class CoreVectorClassifier(KernelClassifier):
     warm_start : bool, default=False
         Start from the previous solution if rows and classes are the same, for a path over `C`.
     multi_class : {"auto", "ovr", "ovo"}, default="ovr"
-        With more than two classes: each against the rest, as in the papers, or pairs of classes,
-        which "auto" takes: their machines need fewer rows each.
+        With more than two classes: each against the rest, or pairs of classes, which "auto" takes
+        and with which the figures of [2]_ are met: their machines need fewer rows each.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         Columns of `decision_function` for more than two classes: one a class, or one a pair.
     n_jobs : int, default=None
@@ -159,6 +158,8 @@ class CoreVectorClassifier(KernelClassifier):
             max_iter=self.max_iter,
             earlier=earlier,
         )
+        if self.growth == "one":
+            return fit_one_row(stated, method, options)
         if not pairs:
             return fit_core(problem, method, options)
         return fit_one_by_one(stated, options, lambda part, inner: fit_core(part, method, inner))
