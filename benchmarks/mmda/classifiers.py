@@ -150,6 +150,6 @@ CLASSIFIERS: dict[str, Callable[..., Result]] = {
 }
 NOTE = (
     "SVM is LIBSVM with C = 1 and the kernel's width, β that of the features; ANN one hidden "
-    f"layer of {HIDDEN} tanh units (`MLPClassifier`) on standardised features, the mean of {SEEDS} starts up to "
-    f"{SEED_ROWS:,} rows; all other classifiers get the features as they are."
+    f"layer of {HIDDEN} tanh units (`MLPClassifier`) on standardised features, the mean of {SEEDS} "
+    f"starts up to {SEED_ROWS:,} rows; all other classifiers get the features as they are."
 )
