@@ -59,12 +59,15 @@ class CoreSetFinder:
         ε of the ball.
     options : CoreOptions
         How core sets grow.
+    inner : {"exact", "sor"}
+        How the ball of a core set is found.
     """
 
     problem: Problem
     constraint: str
     epsilon: float
     options: CoreOptions
+    inner: str = "exact"
     scope: ClassVar[str] = "full"
     _n_rounds: int = 0
 
@@ -85,7 +88,7 @@ class CoreSetFinder:
             seed=self.options.seed + self._n_rounds,
         )
         self._n_rounds += 1
-        method = MinimumBall(self.epsilon, self.epsilon)
+        method = MinimumBall(self.epsilon, self.epsilon, self.inner)
         solver = CoreSet(self.problem.columns(list(problems)), method, options)
         limits = Limits(options.max_iter, deadline, options.patience)
         result = run(solver, limits, options.report)

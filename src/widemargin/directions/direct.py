@@ -7,8 +7,8 @@ The earlier directions W enter the dual as free variables γ beside α, (7) (and
 so that the kernel matrix stays what it is, and w = ΦYα + Wγ. WᵀW and WᵀΦY grow by a row with every
 direction, from the values of the earlier directions on the rows. The squared hinge (α ≥ 0, ridge
 1/(2Cs) and the bias inside K) is solved by successive over-relaxation, the hinge (yᵀα = 0,
-0 ≤ α ≤ Cs) by sequential minimal optimisation. Proposition 3: the directions are those of
-``deflation``.
+0 ≤ α ≤ Cs) by sequential minimal optimisation, or, with b = 0, by relaxation too. Proposition 3:
+the directions are those of ``deflation``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from widemargin.arrays import Matrix, Vector
 from widemargin.directions.on_rows import Machine, MatrixFinder, OnRows, orthonormal, stacked
 from widemargin.directions.rounds import hinge_machine, squared_objectives
 from widemargin.loop import Deadline
+from widemargin.qp import HingeDual
+from widemargin.qp.hinge_box import HingeBox, solve_hinge_box
 from widemargin.qp.sor import solve_sor
 
 
@@ -34,9 +36,14 @@ class Direct(MatrixFinder):
         if self.loss == "hinge":
             upper = self.problem.C[0] * self.problem.weight
             ways = {"projection": values, "gram": gram}
-            solved = hinge_machine(self.K, sign, upper, self.tol, deadline, first=not units, **ways)
-            alpha, gamma, bias = solved.alpha, solved.gamma, solved.intercept
-            primal, dual = solved.primal, solved.dual
+            tol, bias = self.tol, 0.0
+            solved: HingeDual | HingeBox
+            if self.fit_intercept:
+                solved = hinge_machine(self.K, sign, upper, tol, deadline, first=not units, **ways)
+                bias = solved.intercept
+            else:
+                solved = solve_hinge_box(self.K, sign, upper, tol=tol, deadline=deadline, **ways)
+            alpha, gamma, primal, dual = solved.alpha, solved.gamma, solved.primal, solved.dual
         else:
             alpha, gamma, bias, primal, dual = self._squared(sign, values, gram, deadline)
         beta = sign * alpha
@@ -50,7 +57,12 @@ class Direct(MatrixFinder):
         """Return α, γ, the bias, and the objectives."""
         ridge, n, s = self.problem.ridge(0), self.problem.n, len(gram)
         across = sign[:, None] * values
-        G = np.block([[np.outer(sign, sign) * (self.K + 1.0), across], [across.T, gram]])
+        G = np.block(
+            [
+                [np.outer(sign, sign) * (self.K + float(self.fit_intercept)), across],
+                [across.T, gram],
+            ]
+        )
         G[np.arange(n), np.arange(n)] += ridge
         linear = np.append(np.ones(n), np.zeros(s))
         lower = np.append(np.zeros(n), np.full(s, -np.inf))
@@ -65,7 +77,8 @@ class Direct(MatrixFinder):
             best = np.linalg.lstsq(gram, values.T @ (sign * alpha), rcond=None)[0]
             gamma = -np.asarray(best, dtype=np.float64)
             w = self.K @ (sign * alpha) + values @ gamma
-            primal, dual, bias = squared_objectives(alpha, sign, w, ridge)
+            known = squared_objectives(alpha, sign, w, ridge, bias=self.fit_intercept)
+            primal, dual, bias = known
             met = primal - dual <= self.tol * primal
             if met or tol < 1e-13 or solved.residual > tol or deadline.passed:
                 return alpha, gamma, bias, primal, dual

@@ -21,11 +21,6 @@ from widemargin.loop import Limits, Resources, Result, run
 from widemargin.problem import Problem
 from widemargin.span import Basis, CoreVectors, SpanOptions, SpanSizes, Strategy
 
-# Rows that are drawn to find one that lies far outside a ball: with probability 0.95 the furthest
-# of them is one of the furthest 0.3 %. The paper's 59 (for 5 %) leads to a fifth more vectors on
-# pendigits, and takes no less time.
-_SAMPLE_SIZE = 944
-
 
 @dataclass(frozen=True, kw_only=True)
 class DirectionOptions(Resources):
@@ -47,6 +42,10 @@ class DirectionOptions(Resources):
     constraint: str
     tol: float
     epsilon: float
+    inner: str
+    sample_size: int | None
+    fit_intercept: bool
+    early_end: bool
     max_iter: int
     max_vectors: int | None
     landmarks: Strategy = field(default_factory=CoreVectors)
@@ -62,7 +61,15 @@ def find_directions(
     # A ball within ε says less of the objective than a gap of that size does.
     tol = 0.01 * options.epsilon if options.solver == "core" else options.tol
     extraction: Extraction[Any] = Extraction(
-        finder, problem, options.loss, options.n_directions, options.across, tol, options.deadline
+        finder,
+        problem,
+        options.loss,
+        options.n_directions,
+        options.across,
+        tol,
+        options.deadline,
+        options.fit_intercept,
+        options.early_end,
     )
     # Each round is a success of its own: there is no stall.
     limits = Limits(deadline=options.deadline, patience=len(extraction.rounds) + 1)
@@ -78,10 +85,12 @@ def _finder(problem: Problem, options: DirectionOptions) -> Any:
     if options.linear:
         # All of the input space is spanned by its unit vectors.
         method = "direct" if solver == "span" else solver
-        return LinearFinder(problem, method, constraint, tol, options.max_iter)
+        biased = options.fit_intercept
+        return LinearFinder(problem, method, constraint, tol, options.max_iter, biased)
     if solver in ("deflation", "direct"):
         kind = Deflation if solver == "deflation" else Direct
-        return kind(problem, options.loss, constraint, tol, options.threads)
+        biased = options.fit_intercept
+        return kind(problem, options.loss, constraint, tol, options.threads, biased)
     # Lines of the steps would hide those of the rounds.
     known = {name: getattr(options, name) for name in Resources.__dataclass_fields__}
     known |= {"report": options.report if options.each_step else None, "max_iter": options.max_iter}
@@ -90,11 +99,11 @@ def _finder(problem: Problem, options: DirectionOptions) -> Any:
             **known,
             by_ball=True,
             growth="one",
-            sample_size=_SAMPLE_SIZE,
+            sample_size=options.sample_size,
             # The gap is no measure of a ball's progress, so it must not end it.
             patience=options.max_iter,
         )
-        return CoreSetFinder(problem, constraint, options.epsilon, core)
+        return CoreSetFinder(problem, constraint, options.epsilon, core, options.inner)
     span = SpanOptions(
         **known,
         landmarks=options.landmarks,

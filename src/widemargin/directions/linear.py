@@ -92,6 +92,8 @@ class LinearFinder:
         Relative duality gap.
     max_iter : int, default=10000
         Steps at the most.
+    fit_intercept : bool, default=True
+        Whether machines have a bias.
     form : bool, default=None
         Whether Newton's matrix is formed, or conjugate gradients do without; None decides by the
         number of features.
@@ -102,6 +104,7 @@ class LinearFinder:
     constraint: str
     tol: float
     max_iter: int = 10_000
+    fit_intercept: bool = True
     form: bool | None = None
     scope: ClassVar[str] = "full"
 
@@ -114,7 +117,7 @@ class LinearFinder:
             stated = [self._stated(p, found) for p, found in zip(problems, earlier, strict=True)]
             zero = (np.zeros(features.shape[1]), np.zeros(features.shape[0]))
             newton = Newton(features, stated, [zero] * len(stated), form=self.form)
-            points, duals = self._solved(newton, stated, deadline)
+            points, duals = self._solved(newton, stated, deadline, first=not any(earlier))
         found = []
         for p, point, dual in zip(problems, points, duals, strict=True):
             w, bias = point.x[:-1], float(point.x[-1])
@@ -126,7 +129,7 @@ class LinearFinder:
         return [replace(found[0], n_passes=newton.n_passes), *found[1:]]
 
     def _solved(
-        self, newton: Newton, problems: list[Piecewise], deadline: Deadline
+        self, newton: Newton, problems: list[Piecewise], deadline: Deadline, *, first: bool
     ) -> tuple[list[Point], list[float]]:
         """Take steps in all problems; return where they end, and lower bounds."""
         points, duals = newton.points, self._bounds(newton, problems)
@@ -137,8 +140,7 @@ class LinearFinder:
                 newton.step()
                 points, duals = newton.points, self._bounds(newton, problems)
         for p, (problem, point) in enumerate(zip(problems, points, strict=True)):
-            started = point.x.any() or problem.normals is not None
-            if not started and relative_gap(point.value, duals[p]) > self.tol:
+            if first and not point.x.any() and relative_gap(point.value, duals[p]) > self.tol:
                 points[p] = _at_class_means(newton.features, problem, point)
         return points, duals
 
@@ -161,10 +163,13 @@ class LinearFinder:
         price = problem.C[p] * problem.weight
         stated = Piecewise.squared_hinge(problem.sign(p), price, size)
         units = normals(problem, earlier, self.constraint)
-        if not units.size:
-            return stated
         # The bias is not in it.
         border = np.vstack([units, np.zeros((1, units.shape[1]))])
+        if not self.fit_intercept:
+            # What w must avoid has the bias for a direction.
+            border = np.column_stack([border, np.eye(size)[-1]])
+        if not border.shape[1]:
+            return stated
         return replace(stated, normals=border, deflated=self.method == "deflation")
 
 

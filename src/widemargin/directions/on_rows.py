@@ -180,18 +180,28 @@ class MatrixFinder(ABC):
         Relative duality gap.
     threads : int
         Problems that are solved at a time.
+    fit_intercept : bool, default=True
+        Whether machines have a bias; without one, hyperplanes go through the origin (footnote 4 of
+        MMDA).
     """
 
     scope = "full"
 
     def __init__(
-        self, problem: Problem, loss: str, constraint: str, tol: float, threads: int
+        self,
+        problem: Problem,
+        loss: str,
+        constraint: str,
+        tol: float,
+        threads: int,
+        fit_intercept: bool = True,
     ) -> None:
         self.problem = problem
         self.loss = loss
         self.constraint = constraint
         self.tol = tol
         self.threads = threads
+        self.fit_intercept = fit_intercept
         everything = np.arange(problem.n)
         vectors = Vectors(problem.rows.take(everything), everything)
         self.K = kernel_matrix(problem.kernel, problem.rows, vectors, vectors)

@@ -185,6 +185,10 @@ class Extraction(Solver[Found[Function]]):
         Relative gap of the solutions: a gain below it is none.
     deadline : Deadline
         The end of all rounds.
+    fit_intercept : bool
+        Whether machines have a bias.
+    early_end : bool
+        Whether a problem ends with the first direction that separates no better than a constant.
     """
 
     finder: Finder[Function]
@@ -194,6 +198,8 @@ class Extraction(Solver[Found[Function]]):
     across: bool
     tol: float
     deadline: Deadline
+    fit_intercept: bool = True
+    early_end: bool = True
 
     @property
     def rounds(self) -> list[list[int]]:
@@ -222,12 +228,13 @@ class Extraction(Solver[Found[Function]]):
             found = self.finder.find(problems, earlier, self.deadline)
         share = (perf_counter() - begun) / max(1, len(found))
         kept, ended, cut = [], set(state.ended), state.cut
-        constant = constant_objectives(self.problem, self.loss)
+        constant = constant_objectives(self.problem, self.loss, bias=self.fit_intercept)
         for direction in found:
             p = direction.problem
             # By the lower bound: what a rough solution has missed may still be there.
             gains = direction.dual < (1.0 - max(_LEAST_GAIN, self.tol)) * constant[p]
-            if direction.norm and gains and direction.varies:
+            wanted = gains or not self.early_end
+            if direction.norm and wanted and direction.varies:
                 order = 1 + sum(other.problem == p for other in state.directions)
                 kept.append(replace(direction, order=order, seconds=share))
             elif direction.norm or direction.stop.converged:
@@ -266,14 +273,16 @@ class Extraction(Solver[Found[Function]]):
         return short[0] if short else Stop(Ended.SOLVED, "all directions found")
 
 
-def constant_objectives(problem: Problem, loss: str) -> Vector:
+def constant_objectives(problem: Problem, loss: str, *, bias: bool = True) -> Vector:
     """Return the objective of the best machine with w = 0 in every problem.
 
     For the squared hinge that is min_b ½b² + C Σ s (1 − y b)², whose root is
     b = 2C Σ s y / (1 + 2C Σ s), within ±1; for the hinge, which does not pay for b, the rows of the
-    smaller class are lost.
+    smaller class are lost. Without a bias all rows pay the full price.
     """
     C, total = float(problem.C[0]), float(problem.weight.sum())
+    if not bias:
+        return np.full(problem.n_problems, C * total)
     balance = np.bincount(problem.code, weights=problem.weight) @ problem.table
     if loss == "hinge":
         return np.asarray(C * (total - np.abs(balance)))
@@ -283,7 +292,7 @@ def constant_objectives(problem: Problem, loss: str) -> Vector:
 
 
 def squared_objectives(
-    alpha: Vector, sign: Vector, values: Vector, ridge: Vector
+    alpha: Vector, sign: Vector, values: Vector, ridge: Vector, *, bias: bool = True
 ) -> tuple[float, float, float]:
     """Return primal, dual and bias of a dual point of the squared-hinge problem.
 
@@ -297,14 +306,16 @@ def squared_objectives(
         wᵀφ(x) of the w that belongs to `alpha`.
     ridge : ndarray of shape (n,)
         1 / (2 C s).
+    bias : bool, default=True
+        Whether the machine has one; else it is zero.
     """
     beta = alpha * sign
-    bias = float(beta.sum())
-    norm2 = float(beta @ values) + bias * bias
-    slack = np.maximum(0.0, 1.0 - sign * (values + bias))
+    b = float(beta.sum()) if bias else 0.0
+    norm2 = float(beta @ values) + b * b
+    slack = np.maximum(0.0, 1.0 - sign * (values + b))
     primal = 0.5 * norm2 + 0.5 * float((slack * slack / ridge).sum())
     dual = float(alpha.sum()) - 0.5 * norm2 - 0.5 * float((alpha * (alpha * ridge)).sum())
-    return primal, dual, bias
+    return primal, dual, b
 
 
 def class_means(sign: Vector, most: Vector) -> Vector:

@@ -32,6 +32,7 @@ from widemargin.directions.direction_engine import (
 )
 from widemargin.directions.output_codes import code_table
 from widemargin.directions.rounds import Direction, Found
+from widemargin.discriminant.direction_parameters import truth
 from widemargin.expansion import Expansion
 from widemargin.loop import Resources, Result
 from widemargin.problem import Problem
@@ -96,6 +97,19 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         Vectors of ``solver="span"`` at the most, for all features together.
     epsilon : float, default=1e-3
         ``solver="core"`` stops when no row lies outside 1 + epsilon times the radius of its ball.
+    inner : {"exact", "sor"}, default="exact"
+        How ``solver="core"`` finds the ball of a core set: our active sets, or successive
+        over-relaxation, which is Algorithm 3 of MMDA-CVM [2]_.
+    sample_size : int or None, default=944
+        Rows that ``solver="core"`` draws to find one that lies far outside a ball: the furthest of
+        944 is with probability 0.95 one of the furthest 0.3 %. MMDA-CVM has 59, for 5 %, which
+        leads to more vectors. None looks at all rows.
+    fit_intercept : bool, default=True
+        Whether the machines have a bias. False is b = 0, as in footnote 4 of MMDA [1]_:
+        hyperplanes through the origin of the feature space; "deflation" and "direct" can do that.
+    early_end : bool, default=True
+        Whether a problem's directions end where the remaining subspace holds none that separates
+        better than a constant does. False goes on as long as there are any at all.
     tol : float, default=1e-3
         Relative duality gap at which the other solvers stop.
     max_iter : int, default=10000
@@ -190,6 +204,10 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
     vectors: Any = keyword("core", check.landmarks)
     max_vectors: int | str = keyword(1000, check.word_or(("auto",), check.count))
     epsilon: float = keyword(1e-3, check.positive)
+    inner: str = keyword("exact", check.choice("exact", "sor"))
+    sample_size: int | None = keyword(944, check.count_or_none)
+    fit_intercept: bool = keyword(True, truth)
+    early_end: bool = keyword(True, truth)
     tol: float = keyword(1e-3, check.not_negative)
     max_iter: int = keyword(10_000, check.count)
     max_time: float | None = keyword(None, check.none_or(check.positive))
@@ -298,9 +316,21 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
                 f"loss='hinge' needs solver='deflation' or 'direct', but solver={self.solver!r}; "
                 "change one of them."
             )
+        unable = ("core",) if self._linear() else ("span", "core")
+        if not self.fit_intercept and self.solver in unable:
+            raise ValueError(
+                "fit_intercept=False needs solver='deflation' or 'direct', but "
+                f"solver={self.solver!r}; change one of them."
+            )
 
     def _linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
+
+    def _in_input_space(self, solver: str) -> bool:
+        """Return whether directions are sought in the input space, without kernel values."""
+        # Relaxation, which solves the hinge without a bias, needs the matrix.
+        relaxed = self.loss == "hinge" and not self.fit_intercept
+        return self._linear() and solver != "core" and not relaxed
 
     def _choose_solver(self, problem: Problem, memory: int) -> str:
         """Return the solver to use, if it fits into the memory."""
@@ -308,12 +338,15 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         if solver == "auto":
             given = not isinstance(self.vectors, str)
             many = given or problem.n > _EXACT_ROWS
-            solver = "span" if many and self.loss != "hinge" else "deflation"
+            able = self.loss != "hinge" and self.fit_intercept
+            solver = "span" if many and able else "deflation"
             if self._linear() and self.loss != "hinge":
                 solver = "direct"
         needed = 3 * 8 * problem.n**2
-        if solver in ("deflation", "direct") and not self._linear() and needed > memory:
+        matrix = solver in ("deflation", "direct") and not self._in_input_space(solver)
+        if matrix and needed > memory:
             remedy = "solver='span'" if self.loss != "hinge" else "loss='squared_hinge'"
+            remedy = remedy if self.fit_intercept else "fit_intercept=True"
             raise ValueError(
                 f"solver={solver!r} keeps all kernel values of {problem.n:,} rows twice: it takes "
                 f"{needed / 1e6:,.1f} MB; raise memory={self.memory!r}, or use {remedy}."
@@ -325,7 +358,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             resources,
             self.get_params(deep=False),
             solver=self.solver_,
-            linear=self._linear() and self.solver_ != "core",
+            linear=self._in_input_space(self.solver_),
             across=self.across == "all",
             max_vectors=None if isinstance(self.max_vectors, str) else int(self.max_vectors),
             landmarks=as_strategy(self.vectors, self.n_features_in_),
@@ -340,7 +373,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         margin = self.directions_["margin"]
         factor = 1.0 / margin if self.scale == "margin" else np.ones(len(found))
         self.intercept_ = factor * np.array([direction.intercept for direction in found])
-        if self._linear() and self.solver_ != "core":
+        if self._in_input_space(self.solver_):
             units = np.array([direction.function for direction in found])
             self.components_ = factor[:, None] * units
             return

@@ -3,8 +3,9 @@
 ``sor`` is the papers' successive over-relaxation, ``active_set`` an exact method that starts warm,
 and ``margin_dual`` the dual of the L2-SVM, by the latter and coordinate ascent. ``hinge_dual`` is
 the dual of the hinge-loss SVM with a free bias, by pairs of variables, with ``box_newton`` and
-``interior_point`` for what is hard for those. ``newton`` minimises losses that are quadratic in
-pieces from the primal side, and ``line_search`` finds the length of a step of it.
+``interior_point`` for what is hard for those; ``hinge_box`` is the one without a bias. ``newton``
+minimises losses that are quadratic in pieces from the primal side, and ``line_search`` finds the
+length of a step of it.
 """
 
 from widemargin.qp.active_set import solve_nonnegative
