@@ -17,6 +17,7 @@ from benchmarks.mmda import (
     scatter,
     tables,
     targets,
+    variants,
 )
 from benchmarks.mmda.extract import Extraction
 from benchmarks.mmda.papers import SETS
@@ -46,6 +47,7 @@ SECTIONS = (
     Section(scale.PART, scale.table, {scale.PART: scale.figure}),
     Section(peers.PART, peers.table),
     Section(noise.PART, noise.table),
+    Section(variants.PART, variants.table),
 )
 PARTS = tuple(section.part for section in SECTIONS)
 # The papers' figures together.
@@ -64,7 +66,7 @@ def plan(
     parts: Iterable[str], sets: Sequence[str], names: Sequence[str], quick: bool
 ) -> list[Extraction]:
     """``sets`` and ``names`` choose among the cells of the tables; the other parts are whole."""
-    others = (scatter, folds, multiclass, scale, peers, noise)
+    others = (scatter, folds, multiclass, scale, peers, noise, variants)
     of_tables = {STANDARD: standard_plan, TIMES: times_plan, RAW: table_plan}
     plans = {part: make(sets, names, quick) for part, make in of_tables.items()}
     plans |= {module.PART: module.plan(quick) for module in others}
