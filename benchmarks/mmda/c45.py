@@ -3,14 +3,16 @@
 Quinlan, "C4.5: Programs for Machine Learning" (1993), with the penalty on thresholds of "Improved
 use of continuous attributes in C4.5" (JAIR 1996). A node is split in two at a threshold. That of a
 column has the most information gain, less log₂(thresholds)/rows; of the columns whose gain is at
-least the mean, the one with the largest gain ratio splits. A subtree becomes a leaf if, by the
-upper confidence limit of the binomial errors, the leaf would not err more. Of C4.5's pruning only
-the raising of a branch into its parent's place is left out.
+least the mean, the one with the largest gain ratio splits. Errors are expected by the upper
+confidence limit of the binomial; a subtree becomes a leaf, or its larger branch takes its place, if
+that would not err more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -26,45 +28,36 @@ NO_GAIN = 1e-9
 
 
 @dataclass
-class Tree:
-    """A tree as lists, a place for each node; children come after their parent."""
+class Node:
+    """A leaf, or a column and a threshold with what lies up to it and what beyond."""
 
-    column: list[int] = field(default_factory=list)
-    threshold: list[float] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    errors: list[int] = field(default_factory=list)
-    label: list[int] = field(default_factory=list)
+    label: int
+    column: int = -1
+    threshold: float = np.nan
+    low: Node | None = None
+    high: Node | None = None
 
-    def add(self, counts: np.ndarray) -> int:
-        """A leaf for rows of so many of each class; its place."""
-        self.column.append(-1)
-        self.threshold.append(np.nan)
-        self.left.append(-1)
-        self.right.append(-1)
-        self.rows.append(int(counts.sum()))
-        self.errors.append(int(counts.sum() - counts.max()))
-        self.label.append(int(counts.argmax()))
-        return len(self.rows) - 1
+    def branches(self) -> tuple[Node, Node] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
-    def cut(self, at: int) -> None:
-        self.column[at] = self.left[at] = self.right[at] = -1
-
-    def inner(self, at: int) -> bool:
-        return self.left[at] >= 0
+    def nodes(self) -> Iterator[Node]:
+        yield self
+        for branch in self.branches() or ():
+            yield from branch.nodes()
 
     def size(self) -> tuple[int, int]:
-        """Nodes and leaves that can be reached from the root."""
-        nodes, leaves, waiting = 0, 0, [0]
-        while waiting:
-            at = waiting.pop()
-            nodes += 1
-            if self.inner(at):
-                waiting += [self.left[at], self.right[at]]
-            else:
-                leaves += 1
-        return nodes, leaves
+        """All nodes, and the leaves among them."""
+        every = list(self.nodes())
+        return len(every), sum(node.low is None for node in every)
+
+    def become(self, other: Node) -> None:
+        self.label, self.column, self.threshold = other.label, other.column, other.threshold
+        self.low, self.high = other.low, other.high
+
+    def sides(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of either branch."""
+        below = X[rows, self.column] <= self.threshold
+        return rows[below], rows[~below]
 
 
 @njit(cache=False)
@@ -144,60 +137,96 @@ def _split(
     return best, thresholds[best]
 
 
-def grown(X: np.ndarray, y: np.ndarray, n_classes: int, fewest: int) -> Tree:
+def grown(X: np.ndarray, y: np.ndarray, n_classes: int, fewest: int) -> Node:
     """The tree before pruning; ``y`` are codes from 0 and ``fewest`` the rows of a branch."""
-    tree = Tree()
-    tree.add(np.bincount(y, minlength=n_classes))
-    waiting = [(0, np.arange(len(y)))]
+    root = Node(0)
+    waiting = [(root, np.arange(len(y)))]
     while waiting:
-        at, rows = waiting.pop()
+        node, rows = waiting.pop()
         counts = np.bincount(y[rows], minlength=n_classes)
-        if tree.errors[at] == 0 or len(rows) < 2 * fewest:
+        node.label = int(counts.argmax())
+        if counts.max() == len(rows) or len(rows) < 2 * fewest:
             continue
         found = _split(X, y, rows, counts, fewest)
         if found is None:
             continue
-        tree.column[at], tree.threshold[at] = found
-        low = X[rows, found[0]] <= found[1]
-        parts = rows[low], rows[~low]
-        places = [tree.add(np.bincount(y[part], minlength=n_classes)) for part in parts]
-        tree.left[at], tree.right[at] = places
-        waiting += zip(places, parts, strict=True)
-    return tree
+        node.column, node.threshold = found
+        node.low, node.high = Node(0), Node(0)
+        waiting += zip((node.low, node.high), node.sides(X, rows), strict=True)
+    return root
 
 
-def expected_errors(rows: np.ndarray, errors: np.ndarray, confidence: float) -> np.ndarray:
+# ---------------------------------------------------------------- pruning
+
+
+@functools.lru_cache(maxsize=100_000)
+def expected_errors(rows: int, errors: int, confidence: float) -> float:
     """Rows times the largest probability of an error that leaves so few of them likely."""
-    right = np.maximum(rows - errors, 1e-9)
-    limit = beta.ppf(1.0 - confidence, errors + 1.0, right)
-    return rows * np.where(errors >= rows, 1.0, limit)
+    if errors >= rows:
+        return float(rows)
+    return float(rows * beta.ppf(1.0 - confidence, errors + 1.0, rows - errors))
 
 
-def prune(tree: Tree, confidence: float = CONFIDENCE) -> None:
-    """Make a leaf of every subtree that would not err less, the lowest first."""
-    rows, errors = np.array(tree.rows, dtype=float), np.array(tree.errors, dtype=float)
-    as_leaf = expected_errors(rows, errors, confidence)
-    expected, seen = as_leaf.copy(), errors.copy()
-    for at in range(len(rows) - 1, -1, -1):
-        if not tree.inner(at):
-            continue
-        left, right = tree.left[at], tree.right[at]
-        below = expected[left] + expected[right]
-        on_rows = seen[left] + seen[right]
-        if on_rows >= errors[at] or as_leaf[at] <= below + SLACK:
-            tree.cut(at)
-        else:
-            expected[at], seen[at] = below, on_rows
+@dataclass(frozen=True)
+class Pruning:
+    """The rows that a tree was grown from, and the confidence."""
+
+    X: np.ndarray
+    y: np.ndarray
+    confidence: float = CONFIDENCE
+
+    def as_leaf(self, rows: np.ndarray) -> tuple[int, int, float]:
+        """The class of most of these rows, how many are of others, and the errors expected."""
+        if not len(rows):
+            return 0, 0, 0.0
+        counts = np.bincount(self.y[rows])
+        errors = int(len(rows) - counts.max())
+        return int(counts.argmax()), errors, expected_errors(len(rows), errors, self.confidence)
+
+    def expected(self, node: Node, rows: np.ndarray) -> tuple[int, float]:
+        """Errors on these rows if they went down here, seen and expected."""
+        branches = node.branches()
+        if branches is None or not len(rows):
+            return self.as_leaf(rows)[1:]
+        sides = zip(branches, node.sides(self.X, rows), strict=True)
+        found = [self.expected(*side) for side in sides]
+        return sum(seen for seen, _ in found), sum(more for _, more in found)
+
+    def prune(self, node: Node, rows: np.ndarray) -> None:
+        """The lowest subtrees first."""
+        label, errors, leaf = self.as_leaf(rows)
+        if len(rows):
+            node.label = label
+        branches = node.branches()
+        if branches is None:
+            return
+        sides = node.sides(self.X, rows)
+        for branch, part in zip(branches, sides, strict=True):
+            self.prune(branch, part)
+        seen, below = self.expected(node, rows)
+        larger = branches[int(len(sides[1]) > len(sides[0]))]
+        raised = self.expected(larger, rows)[1]
+        if seen >= errors or (leaf <= below + SLACK and leaf <= raised + SLACK):
+            node.become(Node(node.label))
+        elif raised <= below + SLACK:
+            node.become(larger)
+            self.prune(node, rows)
 
 
-def predicted(tree: Tree, X: np.ndarray) -> np.ndarray:
+def prune(root: Node, X: np.ndarray, y: np.ndarray, confidence: float = CONFIDENCE) -> None:
+    """Make the tree smaller where that would not err more; ``X`` and ``y`` are what it grew on."""
+    Pruning(X, y, confidence).prune(root, np.arange(len(y)))
+
+
+def predicted(root: Node, X: np.ndarray) -> np.ndarray:
     """The code of the class of each row."""
-    column, threshold = np.array(tree.column), np.array(tree.threshold)
-    left, right = np.array(tree.left), np.array(tree.right)
-    at = np.zeros(len(X), dtype=np.intp)
-    going = np.arange(len(X))
-    while len(going := going[left[at[going]] >= 0]):
-        here = at[going]
-        low = X[going, column[here]] <= threshold[here]
-        at[going] = np.where(low, left[here], right[here])
-    return np.array(tree.label)[at]
+    found = np.empty(len(X), dtype=np.intp)
+    waiting = [(root, np.arange(len(X)))]
+    while waiting:
+        node, rows = waiting.pop()
+        branches = node.branches()
+        if branches is None:
+            found[rows] = node.label
+        else:
+            waiting += zip(branches, node.sides(X, rows), strict=True)
+    return found

@@ -175,10 +175,10 @@ def test_c45_finds_the_threshold_between_two_classes_and_stops_there():
     X = rng.standard_normal((200, 3))
     y = (X[:, 1] > 0.2).astype(int)
     tree = mmda.c45.grown(X, y, 2, fewest=2)
-    mmda.c45.prune(tree)
-    assert tree.size() == (3, 2) and tree.column[0] == 1
+    mmda.c45.prune(tree, X, y)
+    assert tree.size() == (3, 2) and tree.column == 1
     # The threshold is a value that was seen, the largest below.
-    assert tree.threshold[0] == X[y == 0, 1].max()
+    assert tree.threshold == X[y == 0, 1].max()
     assert np.array_equal(mmda.c45.predicted(tree, X), y)
 
 
@@ -189,16 +189,28 @@ def test_c45_prunes_what_noise_has_grown():
     y = ((X[:, 0] > 0) ^ (rng.random(1000) < 0.2)).astype(int)
     tree = mmda.c45.grown(X, y, 2, fewest=2)
     before = tree.size()[0]
-    mmda.c45.prune(tree, confidence=1e-3)
+    mmda.c45.prune(tree, X, y, confidence=1e-3)
     assert 3 <= tree.size()[0] < before
     bare = mmda.c45.grown(X, y, 2, fewest=501)
     assert bare.size() == (1, 1)
     assert set(mmda.c45.predicted(bare, X)) == {np.bincount(y).argmax()}
 
 
+def test_c45_raises_the_larger_branch_where_its_parent_does_not_help():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 2))
+    y = (X[:, 0] > 0).astype(int)
+    useful = mmda.c45.Node(0, 0, 0.0, mmda.c45.Node(0), mmda.c45.Node(1))
+    # Two rows are split off that are of the class which they would have had.
+    last = np.partition(X[:, 1], 2)[1]
+    again = mmda.c45.Node(0, 0, 0.0, mmda.c45.Node(0), mmda.c45.Node(1))
+    root = mmda.c45.Node(0, 1, last, again, useful)
+    mmda.c45.prune(root, X, y)
+    assert root.size() == (3, 2) and root.column == 0
+
+
 def test_c45_expects_more_errors_than_it_has_seen():
-    rows, errors = np.array([10.0, 10.0, 10.0]), np.array([0.0, 2.0, 10.0])
-    expected = mmda.c45.expected_errors(rows, errors, 0.25)
+    expected = [mmda.c45.expected_errors(10, errors, 0.25) for errors in (0, 2, 10)]
     # Without an error the limit p is that of (1 - p)^rows = confidence.
     np.testing.assert_allclose(expected[0], 10 * (1 - 0.25**0.1))
     assert 2.0 < expected[1] < expected[2] == 10.0
