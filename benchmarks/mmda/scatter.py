@@ -48,7 +48,8 @@ Projections = dict[str, tuple[str, dict[str, Any]]]
 FIGURES: dict[str, Projections] = {
     DIGITS: {
         "KPCA": ("sklearn.decomposition.KernelPCA", kernel_pca(2) | {"gamma": width_of(WIDTH)}),
-        "KFD": (FISHER, FISHER_PARAMS | {"gamma": width_of(WIDTH)}),
+        # With a ridge: without, the rows of a class that were seen fall on one point.
+        "KFD": (FISHER, FISHER_PARAMS | {"gamma": width_of(WIDTH), "regularization": 1e-3}),
         "MMDA": (OURS, ours("core", 1, gamma=width_of(WIDTH))),
     },
     FAR: {
@@ -204,8 +205,8 @@ def table(records: Sequence[Record]) -> Table:
         "directions, a distance in the input space: only these compare extractors, because LDA "
         "scales its features and MMDA's two directions need not be at right angles. MMDA of the "
         "digits is the first direction of 0 and of 6 against the rest, columns standardised, "
-        "γ = 2/β; of wine that of class 1 and of class 2, C = 1 with the hinge, columns "
-        "standardised."
+        "γ = 2/β (KFD with a ridge of 0.001 of the variance); of wine that of class 1 and of class "
+        "2, C = 1 with the hinge, columns standardised."
     ]
     return Table("MMDA-CVM, Figure 1; MMDA, Figures 1 and 2", header, rows, notes)
 
