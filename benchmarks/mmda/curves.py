@@ -22,8 +22,9 @@ from benchmarks.mmda.plan import METHODS, SMALL_SETS, set_of
 COLORS = {"core": "#b30000", "hinge": "#000000", "kfd": "#41ab5d", "kpca": "#4292c6"}
 NAMES = tuple(COLORS)
 
-# Features and what there is for them, ours and the paper's.
-Point = tuple[int, float, float | None]
+# Features and what there is for them, ours and the paper's, and how many features that has: ours
+# are fewer where directions end early.
+Point = tuple[int, float, float | None, int]
 
 
 def name_of(record: Record) -> str:
@@ -52,7 +53,8 @@ def accuracies(records: Sequence[Record], name: str, dataset: str) -> list[Point
     for record in lines(records, name, dataset):
         for k, score in record.get("scores", {}).get("ANN", {}).items():
             printed = paper.accuracy(METHODS[name].paper, "ANN", paper_order(name, int(k)), dataset)
-            found.append((int(score["n_features"]), float(score["accuracy"]), printed))
+            theirs = features_of(name, int(k), dataset)
+            found.append((int(score["n_features"]), float(score["accuracy"]), printed, theirs))
     return sorted(found, key=lambda point: point[0])
 
 
@@ -71,18 +73,20 @@ def evaluations(
             features = int(score["n_features"])
             each = paper.evaluations(METHODS[name].paper, paper_order(name, int(k)), dataset)
             total = one[key] * (1 if key == "distinct" else features)
-            printed = None if each is None else each * features_of(name, int(k), dataset)
-            found.append((features, float(total), printed if key == "each" else None))
+            theirs = features_of(name, int(k), dataset)
+            printed = None if each is None or key == "distinct" else each * theirs
+            found.append((features, float(total), printed, theirs))
     return sorted(found, key=lambda point: point[0])
 
 
 def seconds(records: Sequence[Record], name: str, dataset: str) -> list[Point]:
     """Of the extraction; times of 2007's machine are not drawn beside ours."""
-    return [
-        (features_of(name, r["point"]["directions"], dataset), float(r["fit_seconds"]), None)
-        for r in lines(records, name, dataset)
-        if r.get("fit_seconds") is not None
-    ]
+    found: list[Point] = []
+    for record in lines(records, name, dataset):
+        if record.get("fit_seconds") is not None:
+            features = features_of(name, record["point"]["directions"], dataset)
+            found.append((features, float(record["fit_seconds"]), None, features))
+    return found
 
 
 def table(records: Sequence[Record]) -> Table:
@@ -93,10 +97,10 @@ def table(records: Sequence[Record]) -> Table:
             summed = evaluations(records, name, dataset)
             reached = accuracies(records, name, dataset)
             own = functools.partial(text_or_status, next(iter(lines(records, name, dataset)), None))
-            for place, (features, accuracy, printed) in enumerate(reached):
+            for place, (features, accuracy, printed, _) in enumerate(reached):
                 cells = [beside(own(accuracy, 2), number(printed))]
                 if place < len(summed):
-                    _, total, theirs = summed[place]
+                    _, total, theirs, _ = summed[place]
                     cells.append(beside(own(total, 0), number(theirs, 0)))
                     cells.append(own(together[place][1], 0))
                 else:
@@ -135,10 +139,10 @@ def drawn(
         for name in NAMES:
             mine = found[dataset, name]
             looks = {"color": COLORS[name], "markersize": 4}
-            ours = [(features, value) for features, value, _ in mine]
+            ours = [(features, value) for features, value, _, _ in mine]
             if ours:
                 panel.plot(*zip(*ours, strict=True), marker="o", label=METHODS[name].label, **looks)
-            theirs = [(features, value) for features, _, value in mine if value is not None]
+            theirs = [(place, value) for _, _, value, place in mine if value is not None]
             if theirs:
                 panel.plot(*zip(*theirs, strict=True), "x", color=COLORS[name], markersize=7)
         panel.set(xlabel="features", ylabel=label, yscale=scale, title=dataset)
