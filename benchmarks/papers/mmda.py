@@ -24,4 +24,20 @@ PICTURES: tuple[Picture, ...] = (
         "because LDA scales its features by the variance within classes and the two directions "
         "of MMDA, of two problems, are at 129 degrees",
     ),
+    Picture(
+        "Figure 3",
+        "mmda_folds.png",
+        "on several of four sets a few features reach very good rates; sometimes more features do "
+        "worse",
+        "yes: with one or two features the network is as good as on all columns or better on all "
+        "four sets, and K-MMDA loses 4 points on bupa and pima from the first feature to the "
+        "second",
+    ),
+    Picture(
+        "Figure 4",
+        "",
+        "K-MMDA is competitive on DNA and optdigits; on satimage every extractor is worse than "
+        "none",
+        "not drawn: not measured yet (`python -m benchmarks mmda --parts multiclass`)",
+    ),
 )
