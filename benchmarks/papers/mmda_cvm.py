@@ -145,7 +145,7 @@ REASONS: tuple[Reason, ...] = (
         verdict=SHORT,
     ),
     Reason(
-        "KernelPCA's features need the larger tree, which is 2 to 4 points more accurate than the "
+        "KernelPCA's features need the larger tree here, which is 4 points more accurate than the "
         "paper's",
         "MMDA-CVM",
         table="Table V",
