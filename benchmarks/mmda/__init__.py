@@ -1,7 +1,6 @@
 """The tables and figures of the MMDA-CVM and MMDA papers, growth with the rows, peers, noise.
 
-Gaussian kernel with 1/β (β the mean squared distance of training rows) and the paper's C = 1 where
-a part follows the MMDA-CVM paper. That minimises ‖w‖² + b² + C Σξ², which is our objective at C/2,
+The MMDA-CVM paper minimises ‖w‖² + b² + C Σξ², which is our objective at C/2,
 so ours runs at C = 0.5. Each part can be run alone (``--parts``); it then replaces its own figures
 in the results and leaves the others.
 """

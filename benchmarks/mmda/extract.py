@@ -44,7 +44,8 @@ class Extraction(Part):
     ``classify`` names the classifiers, each with the numbers of directions a problem whose features
     it gets (`ALL` for all there are). ``sample`` fits the extractor on so many rows with classes of
     one size. ``scaled`` standardises the columns, ``permuted`` is the seed that shuffles the labels
-    of both parts, and without ``transform`` the fit is all.
+    of both parts, and without ``transform`` the fit is all. ``width`` is that of the SVM's Gaussian
+    kernel: so many times 1/β of the features.
     """
 
     classify: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class Extraction(Part):
     scaled: bool = False
     permuted: int | None = None
     transform: bool = True
+    width: float = 1.0
     task: str | None = TASK
 
 
@@ -80,11 +82,16 @@ def orders_of(extractor: Any) -> np.ndarray | None:
     return None if directions is None else np.asarray(directions["order"], dtype=np.intp)
 
 
-def columns_of(extractor: Any, n_directions: int) -> np.ndarray | slice:
-    """The features of the first ``n_directions`` directions of every problem."""
-    orders = orders_of(extractor)
-    if orders is None or n_directions == ALL:
+def columns_of(extractor: Any, n_directions: int, n_classes: int) -> np.ndarray | slice:
+    """The features of the first ``n_directions`` directions of every problem.
+
+    An extractor without problems has as many among its first.
+    """
+    if n_directions == ALL:
         return slice(None)
+    orders = orders_of(extractor)
+    if orders is None:
+        return slice(n_directions * n_classes)
     return np.flatnonzero(orders <= n_directions)
 
 
@@ -177,10 +184,11 @@ def classified(spec: Spec, data: Dataset, extractor: Any, found: Found, keep: Ke
     for name, numbers in spec["classify"].items():
         more["scores"][name] = {}
         for n_directions in numbers:
-            columns = columns_of(extractor, n_directions)
+            columns = columns_of(extractor, n_directions, found["n_classes"])
             parts = train[:, columns], data.y_train, test[:, columns], data.y_test
             start = time.perf_counter()
-            result = CLASSIFIERS[name](*parts, spec["threads"])
+            more_of = {"width": spec["width"]} if name == "SVM" else {}
+            result = CLASSIFIERS[name](*parts, spec["threads"], **more_of)
             result |= {"seconds": time.perf_counter() - start, "n_features": parts[0].shape[1]}
             more["scores"][name][n_directions] = result
             keep(found | more)

@@ -18,7 +18,7 @@ from benchmarks.harness.targets import (
 from benchmarks.mmda import noise, peers, scale
 from benchmarks.mmda import papers as paper
 from benchmarks.mmda.papers import DIRECTIONS, SETS
-from benchmarks.mmda.plan import METHODS
+from benchmarks.mmda.plan import METHODS, RAW
 from benchmarks.mmda.tables import (
     CHANCE,
     Results,
@@ -118,7 +118,7 @@ def noise_line(records: Sequence[Record], name: str) -> Line:
 
 
 def table(records: Sequence[Record]) -> Table:
-    results = by_cell(records)
+    results = by_cell(records, RAW)
     rows = [
         *(share_line(results, name) for name in ("core", "span", "ours")),
         *(nearest_line(results, name) for name in ("core", "span", "ours")),

@@ -50,6 +50,7 @@ class TrialExtractor:
 def mmda_spec(**fields):
     spec = {"estimator": "", "params": {}, "threads": 1, "repeats": 1, "warmup_rows": 20}
     spec |= {"classify": {}, "sample": None, "scaled": False, "permuted": None, "transform": True}
+    spec |= {"width": 1.0}
     return spec | {"dataset": "generated", "rows": None, "label": "trial"} | fields
 
 
@@ -77,7 +78,7 @@ def test_every_part_of_the_mmda_benchmark_is_planned(quick):
     json.dumps([dataclasses.asdict(m) for m in found])
 
 
-def test_mmda_has_the_papers_c_halved_and_fits_the_times_anew():
+def test_raw_tables_of_mmda_have_the_papers_c_halved_and_fit_the_times_anew():
     plan = mmda.plan.table_plan(["letter"], ["core", "exact", "kpca", "kpca-all"], quick=False)
     assert [(m.label, m.point["directions"]) for m in plan] == [
         *(("MMDA core", k) for k in (1, 3, 5)),
@@ -88,6 +89,22 @@ def test_mmda_has_the_papers_c_halved_and_fits_the_times_anew():
     assert not plan[0].classify and set(plan[2].classify["SVM"]) == {1, 3, 5}
     assert plan[3].sample == 3500 and plan[4].sample is None
     assert plan[3].params["n_components"] == 130
+
+
+def test_tables_of_mmda_are_standardised_at_twice_the_width_one_fit_a_method():
+    names = ["core", "hinge", "kfd", "kpca", "none"]
+    plan = mmda.plan.standard_plan(["optdigits", "mnist"], names, quick=False)
+    labels = [(m.dataset, m.label) for m in plan]
+    assert len(set(labels)) == len(labels) == 9  # no exact solver on MNIST
+    assert all(m.scaled and m.width == 2.0 and m.point == {} for m in plan)
+    assert plan[0].params["gamma"] == {"mean_distance": 2.0}
+    assert plan[0].params["n_directions"] == 7 and plan[5].params["n_directions"] == 5
+    assert plan[1].params["loss"] == "hinge" and plan[1].params["C"] == 1.0
+    assert plan[3].classify == {"1-NN": (5,), "tree": (5,), "ANN": (1, 2, 3, 5, 7), "SVM": (5,)}
+    times = mmda.plan.times_plan(["optdigits", "letter"], names, quick=False)
+    assert not any(m.transform or m.classify for m in times)
+    kpca = [m.params["n_components"] for m in times if m.label == "KPCA"]
+    assert kpca == [10, 20, 30, 50, 70, 130]
 
 
 def test_a_balanced_sample_has_classes_of_one_size():
@@ -135,6 +152,9 @@ def test_a_picture_of_mmda_has_the_margin_where_lda_and_pca_fail(tmp_path):
     assert apart["MMDA"] == apart["original"] == 100.0
     assert apart["PCA"] < 99.0 and apart["LDA"] < 99.0
     assert len(mmda.scatter.table([record]).rows) == 4
+    # A projection keeps no more of the margin than there is; MMDA keeps all of it.
+    (whole,), (kept,) = (record["projections"][name]["plane"] for name in ("original", "MMDA"))
+    assert whole * 0.99 < kept < whole * 1.01 and record["projections"]["LDA"]["plane"] is None
     path = mmda.scatter.figure(record, tmp_path / "far.png")
     assert path is not None and path.stat().st_size > 1000
 
@@ -150,10 +170,50 @@ def test_mmda_prepares_rows_as_told(monkeypatch):
     assert found["n_fit"] == 30 and found["n_train"] == 400 and "transform_seconds" not in found
 
 
-def test_the_strongest_pruning_within_a_standard_error_wins():
-    alphas, accuracies = (0.0, 1e-3, 1e-2), (90.0, 89.5, 80.0)
-    assert mmda.classifiers.pruned(alphas, accuracies, n_rows=1000) == 1e-3
-    assert mmda.classifiers.pruned(alphas, accuracies, n_rows=100_000) == 0.0
+def test_c45_finds_the_threshold_between_two_classes_and_stops_there():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = (X[:, 1] > 0.2).astype(int)
+    tree = mmda.c45.grown(X, y, 2, fewest=2)
+    mmda.c45.prune(tree, X, y)
+    assert tree.size() == (3, 2) and tree.column == 1
+    # The threshold is a value that was seen, the largest below.
+    assert tree.threshold == X[y == 0, 1].max()
+    assert np.array_equal(mmda.c45.predicted(tree, X), y)
+
+
+def test_c45_prunes_what_noise_has_grown():
+    rng = np.random.default_rng(0)
+    # Few values, so that thresholds cost little.
+    X = rng.integers(3, size=(1000, 8)).astype(float)
+    y = ((X[:, 0] > 0) ^ (rng.random(1000) < 0.2)).astype(int)
+    tree = mmda.c45.grown(X, y, 2, fewest=2)
+    before = tree.size()[0]
+    mmda.c45.prune(tree, X, y, confidence=1e-3)
+    assert 3 <= tree.size()[0] < before
+    bare = mmda.c45.grown(X, y, 2, fewest=501)
+    assert bare.size() == (1, 1)
+    assert set(mmda.c45.predicted(bare, X)) == {np.bincount(y).argmax()}
+
+
+def test_c45_raises_the_larger_branch_where_its_parent_does_not_help():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 2))
+    y = (X[:, 0] > 0).astype(int)
+    useful = mmda.c45.Node(0, 0, 0.0, mmda.c45.Node(0), mmda.c45.Node(1))
+    # Two rows are split off that are of the class which they would have had.
+    last = np.partition(X[:, 1], 2)[1]
+    again = mmda.c45.Node(0, 0, 0.0, mmda.c45.Node(0), mmda.c45.Node(1))
+    root = mmda.c45.Node(0, 1, last, again, useful)
+    mmda.c45.prune(root, X, y)
+    assert root.size() == (3, 2) and root.column == 0
+
+
+def test_c45_expects_more_errors_than_it_has_seen():
+    expected = [mmda.c45.expected_errors(10, errors, 0.25) for errors in (0, 2, 10)]
+    # Without an error the limit p is that of (1 - p)^rows = confidence.
+    np.testing.assert_allclose(expected[0], 10 * (1 - 0.25**0.1))
+    assert 2.0 < expected[1] < expected[2] == 10.0
 
 
 def test_the_sets_of_the_mmda_paper_are_prepared(folder):
@@ -185,29 +245,30 @@ def test_the_second_column_separates_what_lda_and_pca_do_not():
 
 def test_cells_of_mmda_within_chance_count_as_met():
     reached = mmda.papers.accuracy(mmda.papers.CVM, "SVM", 1, "optdigits") - 0.25
-    results = mmda.tables.by_cell([mmda_record("tables", scores=scored(reached))])
+    results = mmda.tables.by_cell([mmda_record("standard", scores=scored(reached))])
     # 96.91 is within 0.3 of all three cells of the SVM, and beats 1-NN's at 3N_c and 5N_c and the
     # ANN's at N_c.
     assert mmda.tables.met_cells(results, "core", ["optdigits"]) == (6, 9, 0)
     assert mmda.tables.met_cells(results, "core") == (6, 45, 36)
     assert mmda.tables.met_cells(results, "span", ["optdigits"]) == (0, 9, 9)
-    table = mmda.tables.accuracy_table(results, ["optdigits"])
-    cells = {row[0]: row[1] for row in table.rows}
-    assert cells["MMDA core, N_c, SVM"] == "96.91 (97.16)"
-    assert cells["MMDA core, N_c, 1-NN"] == "96.91 * (97.44)"
-    assert cells["MMDA span, N_c, SVM"] == "– (97.16)"
+    table = mmda.tables.accuracy_table(results, ["optdigits", "satimage"])
+    cells = {row[0]: row[1:] for row in table.rows}
+    assert cells["MMDA core, N_c, SVM"] == ["96.91 (97.16)", "– (89.75)"]
+    assert cells["MMDA core, N_c, 1-NN"][0] == "96.91 * (97.44)"
+    assert "MMDA span, N_c, SVM" not in cells
 
 
 def test_mmda_times_stand_beside_kpca_of_the_same_run_only():
-    ours, base = mmda_record("tables"), mmda_record("tables", "KPCA", fit_seconds=4.0)
-    row = mmda.tables.seconds_table(mmda.tables.by_cell([ours, base]), ["optdigits"]).rows[2]
+    ours, base = mmda_record("times"), mmda_record("times", "KPCA", fit_seconds=4.0)
+    both = mmda.tables.by_cell([ours, base], "times")
+    row = mmda.tables.seconds_table(both, ["optdigits"]).rows[2]
     assert row == ["MMDA core, 5N_c", "2.00 s, 0.50× (332 s, 2.21×)"]
-    later = mmda.tables.by_cell([ours | {"run": "tuesday"}, base])
+    later = mmda.tables.by_cell([ours | {"run": "tuesday"}, base], "times")
     assert mmda.tables.seconds_table(later, ["optdigits"]).rows[2][1] == "2.00 s (332 s, 2.21×)"
 
 
 def test_what_mmda_knew_before_a_timeout_is_shown():
-    ended = mmda_record("tables", status="timeout", scores=scored(97.0, classifiers=("1-NN",)))
+    ended = mmda_record("standard", status="timeout", scores=scored(97.0, classifiers=("1-NN",)))
     ended["evaluations"] = {"5": {"n_features": 50, "each": 300.0, "distinct": 900}}
     results = mmda.tables.by_cell([ended])
     cells = {row[0]: row[1] for row in mmda.tables.accuracy_table(results, ["optdigits"]).rows}
@@ -264,16 +325,26 @@ def test_mmda_is_not_said_to_meet_what_is_half_measured():
     assert mmda.targets.table(records).rows[8][1:] == ["KPCA 2.00×; KPCA, ARPACK 5.00×", "no"]
 
 
+def of_seven_directions(part="standard", label="MMDA core", **fields):
+    evaluations = {str(k): {"n_features": 10 * k, "each": 300.0, "distinct": 900} for k in (1, 3)}
+    scores = {
+        "ANN": {str(k): {"accuracy": 97.0, "n_features": 10 * k} for k in (1, 3)},
+    }
+    fields = {"evaluations": evaluations, "scores": scores, "point": {}} | fields
+    return mmda_record(part, label, **fields)
+
+
 def test_curves_of_mmda_stand_beside_the_papers_tables():
-    evaluations = {"3": {"n_features": 30, "each": 300.0, "distinct": 900}}
-    fields = {"evaluations": evaluations, "scores": scored(97.0, (3,), ("ANN",))}
-    ours = mmda_record("curves", point={"directions": 3}, **fields)
-    row = mmda.curves.table([ours]).rows[0]
-    assert row[2:] == ["30", "97.00 (97.77)", "2.00 (181)", "9,000 (10,770)", "900"]
+    rows = mmda.curves.table([of_seven_directions()]).rows
+    assert rows[1][2:] == ["30", "97.00 (97.77)", "9,000 (10,770)", "900"]
     dense = {"0": {"each": 3823, "distinct": 3823}}
-    other = mmda_record("curves", "KPCA", evaluations=dense, params={"n_components": 50})
-    assert mmda.curves.table([other]).rows[0][5:] == ["191,150 (191,150)", "3,823"]
-    assert mmda.curves.printed(other | {"point": {"directions": 3}}) == (None, None, None)
+    score = {"ANN": {k: {"accuracy": 94.0, "n_features": int(k) * 10} for k in ("3", "5")}}
+    other = of_seven_directions(label="KPCA", evaluations=dense, scores=score)
+    rows = mmda.curves.table([other]).rows
+    assert rows[0][2:] == ["30", "94.00", "114,690", "3,823"]
+    assert rows[1][2:] == ["50", "94.00 (93.65)", "191,150 (191,150)", "3,823"]
+    late = mmda_record("standard", status="timeout", point={}, fit_seconds=None)
+    assert mmda.curves.table([late]).rows == []
 
 
 def test_dimensions_of_mmda_that_no_fold_has_are_left_out(monkeypatch):
@@ -319,9 +390,9 @@ def test_every_mmda_table_and_picture_can_be_drawn_from_what_failed(tmp_path, mo
 
 def test_pictures_of_mmda_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    evaluations = {"1": {"n_features": 10, "each": 300.0, "distinct": 900}}
-    fields = {"evaluations": evaluations, "scores": scored(97.0, (1,), ("ANN",))}
-    curve = [mmda_record("curves", point={"directions": k}, **fields) for k in (1, 3)]
+    curve = [of_seven_directions()]
+    times = [mmda_record("times", point={"directions": k}) for k in (1, 3)]
+    variant = [mmda_record("variants", "default", scores=scored(90.0, (3,)), n_features_out=30)]
     scale = [
         mmda_record("scale", "span", rows=n, n_train=n, fit_seconds=n / 1e3) for n in (1000, 9000)
     ]
@@ -331,12 +402,15 @@ def test_pictures_of_mmda_are_drawn(tmp_path):
     ]
     several = [mmda_record("multiclass", scores=scored(90.0, (1, 2), mmda.multiclass.CLASSIFIERS))]
     drawn = {
-        "curves": mmda.curves.figure(curve, tmp_path / "curves.png"),
+        "figure 2": mmda.curves.accuracy_figure(curve, tmp_path / "figure2.png"),
+        "figure 3": mmda.curves.time_figure(times, tmp_path / "figure3.png"),
+        "figure 4": mmda.curves.evaluations_figure(curve, tmp_path / "figure4.png"),
         "scale": mmda.scale.figure(scale, tmp_path / "scale.png"),
         "folds": mmda.folds.figure(folds, tmp_path / "folds.png"),
         "multiclass": mmda.multiclass.figure(several, tmp_path / "multiclass.png"),
     }
     assert all(path is not None and path.stat().st_size > 1000 for path in drawn.values())
-    for table in (mmda.scale.table(scale), mmda.folds.table(folds), mmda.multiclass.table(several)):
+    made = (mmda.scale.table(scale), mmda.folds.table(folds), mmda.multiclass.table(several))
+    for table in (*made, mmda.variants.table(variant)):
         markdown_table(table.header, table.rows)
     assert mmda.peers.ratio_over([], "KPCA") is None
