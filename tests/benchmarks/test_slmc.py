@@ -97,7 +97,6 @@ def test_slmc_chooses_what_is_missing_only():
     "name",
     [
         "svm",
-        "kfd",
         "rvm",
         "rvm-margin",
         "rs",
