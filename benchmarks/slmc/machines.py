@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,23 @@ def exact(X: Any, positive: np.ndarray, svm: dict[str, float]) -> SVC:
     return SVC(cache_size=CACHE_MB, **svm).fit(X, positive)
 
 
-def share_of(share: float, n_support: int) -> int:
-    """As our estimators count."""
-    return max(1, round(share * n_support))
+def share_of(share: float, n_support: int, up: bool = False) -> int:
+    """As our estimators count, or rounded up.
+
+    The paper does not say how it rounds. On banana 5 % are 4.3 vectors in the mean, and the errors
+    of the methods with random rows, which leave nothing to a solver, are the paper's where 4.3 is
+    rounded up: 29.3 and 28.5 % over five seeds against 29.9 and 28.1 (to the nearest: 31.9, 31.1).
+    """
+    vectors = share * n_support
+    return max(1, math.ceil(vectors - 1e-9) if up else round(vectors))
 
 
-def counts_of(X: Any, y: np.ndarray, svm: dict[str, float], share: float) -> list[int]:
+def counts_of(
+    X: Any, y: np.ndarray, svm: dict[str, float], share: float, up: bool = False
+) -> list[int]:
     """Vectors of each binary machine: a share of its support vectors."""
     machines = [exact(X, positive, svm) for positive in binary_labels(y)]
-    return [share_of(share, len(machine.support_)) for machine in machines]
+    return [share_of(share, len(machine.support_), up) for machine in machines]
 
 
 class PerClass(ClassifierMixin, BaseEstimator):
@@ -55,6 +64,8 @@ class PerClass(ClassifierMixin, BaseEstimator):
         Vectors of each machine instead of a share.
     params : dict, default=None
         Other parameters of the machine.
+    up : bool, default=False
+        Whether a share is rounded up.
     trials : int, default=1
         Reduced sets that are made, with a seed each; the one nearest to the SVM is taken. The paper
         takes the best of three programs so.
@@ -67,6 +78,7 @@ class PerClass(ClassifierMixin, BaseEstimator):
         share: float | None = None,
         n_vectors: int | list[int] | None = None,
         params: dict[str, Any] | None = None,
+        up: bool = False,
         trials: int = 1,
     ) -> None:
         self.machine = machine
@@ -74,6 +86,7 @@ class PerClass(ClassifierMixin, BaseEstimator):
         self.share = share
         self.n_vectors = n_vectors
         self.params = params
+        self.up = up
         self.trials = trials
 
     def fit(self, X: Any, y: np.ndarray) -> PerClass:
@@ -95,7 +108,7 @@ class PerClass(ClassifierMixin, BaseEstimator):
             if not self.machine:
                 return svm
             if count is None:
-                count = share_of(float(self.share or 1.0), len(svm.support_))
+                count = share_of(float(self.share or 1.0), len(svm.support_), self.up)
             if self.machine == REDUCED_SET:
                 params["estimator"] = svm
         first = params.pop("random_state", 0)

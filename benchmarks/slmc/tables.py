@@ -125,8 +125,8 @@ def first_table(results: Results, sets: Sequence[str]) -> Table:
     rows += [error_row(results, name, None, sets) for name in ("rvm", "rvm-margin")]
     notes = [
         f"\\* more than {CHANCE:g} points above the paper. Means over the first ten splits (one "
-        "of USPS). SLMC starts from random rows here. "
-        "Support vectors of USPS are those of its ten machines together. The squared hinge starts "
+        "of USPS). Shares are rounded up (to the nearest on USPS). SLMC starts from random rows "
+        "here. Support vectors of USPS are those of its ten machines together. The squared hinge starts "
         "from k-means and has the same C, whose meaning is another there; shared vectors are as "
         "many as the ten machines' vectors together, so that a prediction costs the same number of "
         "kernel values. The RVM is a reference of this benchmark, by Tipping and Faul's steps; the "

@@ -321,6 +321,17 @@ def test_draws_differ_by_their_seed():
     assert len(set(found["means"])) > 1
 
 
+def test_a_share_is_rounded_to_the_nearest_or_up():
+    counted = [
+        (0.05, 84, False),
+        (0.05, 84, True),
+        (0.05, 100, True),
+        (0.1, 30, True),
+        (0.1, 3, False),
+    ]
+    assert [slmc.machines.share_of(*one) for one in counted] == [4, 5, 5, 3, 1]
+
+
 def test_of_several_reduced_sets_the_nearest_is_taken():
     data = datasets.load("generated", 90)
     spec = slmc_spec("rs", 0.1)
