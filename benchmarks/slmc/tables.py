@@ -23,10 +23,10 @@ NAMES = {method.label: name for name, method in METHODS.items()}
 PRINTED_AS = {"kfd-hundred": paper.KFD}
 
 
-def by_cell(records: Sequence[Record]) -> Results:
+def by_cell(records: Sequence[Record], part: str = PART) -> Results:
     return {
         (NAMES[r["label"]], r["dataset"], r["point"].get("share")): r
-        for r in of_part(records, PART)
+        for r in of_part(records, part)
     }
 
 
@@ -126,7 +126,7 @@ def first_table(results: Results, sets: Sequence[str]) -> Table:
     notes = [
         f"\\* more than {CHANCE:g} points above the paper. Means over the first ten splits (one "
         "of USPS). Shares are rounded up (to the nearest on USPS). SLMC starts from random rows "
-        "here. Support vectors of USPS are those of its ten machines together. The squared hinge starts "
+        "here. Support vectors of USPS are those of its ten machines. The squared hinge starts "
         "from k-means and has the same C, whose meaning is another there; shared vectors are as "
         "many as the ten machines' vectors together, so that a prediction costs the same number of "
         "kernel values. The RVM is a reference of this benchmark, by Tipping and Faul's steps; the "
