@@ -27,7 +27,7 @@ from benchmarks.harness.fits import (
     warmed_up,
 )
 from benchmarks.harness.runner import Part
-from benchmarks.slmc.data import split_of
+from benchmarks.slmc.data import RAETSCH, split_of
 from benchmarks.slmc.machines import counts_of
 
 TASK = "benchmarks.slmc.fit.measure"
@@ -58,7 +58,8 @@ def resolved(spec: Spec, data: Dataset) -> dict[str, Any]:
     found = dict(spec["params"])
     for key, value in found.items():
         if key != "gamma" and isinstance(value, dict) and value.keys() == {"share"}:
-            counts = counts_of(data.X_train, data.y_train, spec["svm"], value["share"])
+            up = spec["set_name"] in RAETSCH
+            counts = counts_of(data.X_train, data.y_train, spec["svm"], value["share"], up)
             found[key] = sum(counts)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,23 @@ def exact(X: Any, positive: np.ndarray, svm: dict[str, float]) -> SVC:
     return SVC(cache_size=CACHE_MB, **svm).fit(X, positive)
 
 
-def share_of(share: float, n_support: int) -> int:
-    """As our estimators count."""
-    return max(1, round(share * n_support))
+def share_of(share: float, n_support: int, up: bool = False) -> int:
+    """As our estimators count, or rounded up.
+
+    The paper does not say how it rounds. On banana 5 % are 4.3 vectors in the mean, and the errors
+    of the methods with random rows, which leave nothing to a solver, are the paper's where 4.3 is
+    rounded up: 29.3 and 28.5 % over five seeds against 29.9 and 28.1 (to the nearest: 31.9, 31.1).
+    """
+    vectors = share * n_support
+    return max(1, math.ceil(vectors - 1e-9) if up else round(vectors))
 
 
-def counts_of(X: Any, y: np.ndarray, svm: dict[str, float], share: float) -> list[int]:
+def counts_of(
+    X: Any, y: np.ndarray, svm: dict[str, float], share: float, up: bool = False
+) -> list[int]:
     """Vectors of each binary machine: a share of its support vectors."""
     machines = [exact(X, positive, svm) for positive in binary_labels(y)]
-    return [share_of(share, len(machine.support_)) for machine in machines]
+    return [share_of(share, len(machine.support_), up) for machine in machines]
 
 
 class PerClass(ClassifierMixin, BaseEstimator):
@@ -55,6 +64,11 @@ class PerClass(ClassifierMixin, BaseEstimator):
         Vectors of each machine instead of a share.
     params : dict, default=None
         Other parameters of the machine.
+    up : bool, default=False
+        Whether a share is rounded up.
+    trials : int, default=1
+        Reduced sets that are made, with a seed each; the one nearest to the SVM is taken. The paper
+        takes the best of three programs so.
     """
 
     def __init__(
@@ -64,12 +78,16 @@ class PerClass(ClassifierMixin, BaseEstimator):
         share: float | None = None,
         n_vectors: int | list[int] | None = None,
         params: dict[str, Any] | None = None,
+        up: bool = False,
+        trials: int = 1,
     ) -> None:
         self.machine = machine
         self.svm = svm
         self.share = share
         self.n_vectors = n_vectors
         self.params = params
+        self.up = up
+        self.trials = trials
 
     def fit(self, X: Any, y: np.ndarray) -> PerClass:
         self.classes_ = np.unique(y)
@@ -90,10 +108,17 @@ class PerClass(ClassifierMixin, BaseEstimator):
             if not self.machine:
                 return svm
             if count is None:
-                count = share_of(float(self.share or 1.0), len(svm.support_))
+                count = share_of(float(self.share or 1.0), len(svm.support_), self.up)
             if self.machine == REDUCED_SET:
                 params["estimator"] = svm
-        return imported(self.machine)(n_vectors=count, **params).fit(X, positive)
+        first = params.pop("random_state", 0)
+        made = [
+            imported(self.machine)(n_vectors=count, random_state=seed, **params).fit(X, positive)
+            for seed in range(first, first + self.trials)
+        ]
+        if len(made) == 1:
+            return made[0]
+        return min(made, key=lambda machine: machine.distance_[0][-1])
 
     @staticmethod
     def _size(machine: Any) -> int:

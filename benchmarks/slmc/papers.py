@@ -8,6 +8,8 @@ first ten splits in percent, and those of KFD over all hundred; "shares" are N_z
 from __future__ import annotations
 
 SETS = ("usps", "banana", "breast_cancer", "titanic", "waveform", "german", "image")
+# Other forms of a set, for which the paper prints one figure.
+FORMS = {"usps_smoothed": "usps"}
 SHARES = (0.05, 0.10)
 
 SVM = "SVM"
@@ -75,7 +77,16 @@ SECONDS: dict[str, Cells] = {
 def error(method: str, dataset: str, share: float | None = None) -> float | None:
     """The error in percent; a share for the sparse methods."""
     found = WHOLE_ERRORS if share is None else ERRORS.get(share, {})
-    return found.get(method, {}).get(dataset)
+    return found.get(method, {}).get(FORMS.get(dataset, dataset))
+
+
+def support_vectors(dataset: str) -> float:
+    return SUPPORT_VECTORS[FORMS.get(dataset, dataset)]
+
+
+def relevance_vectors(dataset: str) -> float:
+    """Vectors of the RVM, which the paper prints as a share of the SVM's."""
+    return RVM_SHARES[FORMS.get(dataset, dataset)] * support_vectors(dataset) / 100.0
 
 
 def seconds(method: str, dataset: str) -> float | None:
