@@ -11,7 +11,10 @@ from benchmarks.harness.session import MergedSession, add_choice, option_parser
 from benchmarks.maximin import (
     clusters,
     figure2,
+    hypotheses,
     omniglot,
+    printed,
+    significance,
     stream,
     tables,
     targets,
@@ -27,6 +30,9 @@ PLANS: dict[str, tuple[Plan, ...]] = {
     figure2.PART: (figure2.plan,),
     tables.TABLE_1: (tables.plan_1,),
     tables.TABLE_2: (tables.plan_2,),
+    printed.TABLE_1: (printed.plan_1,),
+    printed.TABLE_2: (printed.plan_2,),
+    hypotheses.PART: (hypotheses.plan,),
     omniglot.PART: (omniglot.plan, omniglot.plan_same),
     clusters.PART: (clusters.plan,),
     stream.PART: (stream.plan,),
@@ -35,6 +41,9 @@ PLANS: dict[str, tuple[Plan, ...]] = {
 PARTS = tuple(PLANS)
 SECTIONS = (
     Section(figure2.PART, figure2.table, {"figure2": figure2.figure}),
+    Section(printed.TABLE_1, lambda mine: [*printed.table_1(mine), significance.table(mine)]),
+    Section(hypotheses.PART, hypotheses.table),
+    Section(printed.TABLE_2, printed.table_2),
     Section(tables.TABLE_1, tables.tables_1),
     Section(tables.TABLE_2, tables.tables_2, {"usps": tables.figure_2}),
     Section(omniglot.PART, omniglot.tables, {"omniglot": omniglot.figure}),
