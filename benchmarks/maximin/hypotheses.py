@@ -11,7 +11,7 @@ from benchmarks.maximin.data import IN_ONE_RANGE, origin_of, plain_name
 from benchmarks.maximin.encodings import EACH, ENCODINGS, SEEN
 from benchmarks.maximin.fit import Projection
 from benchmarks.maximin.methods import by_cell
-from benchmarks.maximin.printed import AS_PRINTED, LABELS, OURS, measured, printed_name
+from benchmarks.maximin.printed import AS_PRINTED, LABELS, ROOTS, measured, printed_name
 from benchmarks.maximin.tables import FOLDS, accuracy_text, dimensions_of, paper_text
 
 PART = "hypotheses"
@@ -30,7 +30,7 @@ SETS = (
     ),
 )
 QUICK_SETS = ("wine" + SEEN + IN_ONE_RANGE,)
-METHODS = tuple(method for method in AS_PRINTED if method.label != OURS)
+METHODS = tuple(method for method in AS_PRINTED if method.label != ROOTS)
 TEACHING = "tae" + SEEN + IN_ONE_RANGE
 
 

@@ -1,9 +1,9 @@
 """MMDAOnline as the Maxi-Min paper has it: λ by cross-validation, T = 1000 updates.
 
-Two forms. `OnlineAsPrinted` is Algorithm 1 written down as it is printed, with the solution of (5):
-the W' that minimises ‖A − W'W'ᵀ‖ has the leading eigenvectors of A times the roots of their
-eigenvalues, where the paper says eigenvectors. `OnlineOfOurs` is `MaxiMinDA(solver="online",
-rounding="eigen")`, whose directions have unit length in the whitened space.
+Two forms. `OnlineOfOurs` is `MaxiMinDA(solver="online", rounding="eigen")`: the leading eigenvectors
+of Q, as the paper has them. `OnlineWithRoots` is Algorithm 1 written down once more, with the
+solution of (5): the W' that minimises ‖A − W'W'ᵀ‖ has these eigenvectors times the roots of their
+eigenvalues.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class OnlineByValidation(TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
 
-class OnlineAsPrinted(OnlineByValidation):
+class OnlineWithRoots(OnlineByValidation):
     """Algorithm 1, and (5) solved."""
 
     def _start(self, X: np.ndarray, y: np.ndarray) -> Whitened:

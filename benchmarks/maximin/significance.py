@@ -11,11 +11,11 @@ from benchmarks.harness.report import MISSING, Table, number
 from benchmarks.maximin import papers as paper
 from benchmarks.maximin.data import plain_name
 from benchmarks.maximin.methods import by_cell
-from benchmarks.maximin.printed import LABELS, OURS, SETS, TABLE_1
+from benchmarks.maximin.printed import LABELS, ROOTS, SETS, TABLE_1
 from benchmarks.maximin.tables import FOLDED, FOLDS, dimensions_of
 
 LEVEL = 0.05
-OTHERS = [label for label in LABELS if label not in (paper.MMDA, OURS)]
+OTHERS = [label for label in LABELS if label not in (paper.MMDA, ROOTS)]
 
 
 def paired(mine: np.ndarray, theirs: np.ndarray, overlap: float) -> tuple[float, float]:
