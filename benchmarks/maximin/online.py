@@ -1,9 +1,9 @@
 """MMDAOnline as the Maxi-Min paper has it: λ by cross-validation, T = 1000 updates.
 
-Two forms. `OnlineOfOurs` is `MaxiMinDA(solver="online", rounding="eigen")`: the leading eigenvectors
-of Q, as the paper has them. `OnlineWithRoots` is Algorithm 1 written down once more, with the
-solution of (5): the W' that minimises ‖A − W'W'ᵀ‖ has these eigenvectors times the roots of their
-eigenvalues.
+Two forms. `OnlineOfOurs` is `MaxiMinDA(solver="online", rounding="eigen")`: the leading
+eigenvectors of Q, as the paper has them. `OnlineWithRoots` is Algorithm 1 written down once more,
+with the solution of (5): the W' that minimises ‖A − W'W'ᵀ‖ has these eigenvectors times the roots
+of their eigenvalues.
 """
 
 from __future__ import annotations

@@ -115,9 +115,9 @@ def table_1(records: list[Record]) -> list[Table]:
         'MMDAOnline is `MaxiMinDA` with solver="online", rounding="eigen", infinite sharpness, '
         f"T = 1000, λ by five folds of the training rows; *{ROOTS[12:]}*: Algorithm 1 once more, "
         "with the solution of (5), in which eigenvectors have the roots of their eigenvalues for "
-        "lengths; the paper takes the eigenvectors. Unit length is what tells LDA from MMDA at c − 1 "
-        "dimensions, on satimage as in the paper. Rows of tae, wine and balance are held out, "
-        f"{ROUNDS} rounds of {FOLDS} folds.",
+        "lengths; the paper takes the eigenvectors. Unit length is what tells LDA from MMDA at "
+        "c − 1 dimensions, on satimage as in the paper. Rows of tae, wine and balance are held "
+        f"out, {ROUNDS} rounds of {FOLDS} folds.",
         chosen(records),
     ]
     title = "Table 1, as the paper seems to have run it"
