@@ -227,3 +227,21 @@ def test_no_reduction_is_a_line_of_its_own(tmp_path):
     assert ["nearest class mean", "no reduction", "30.0", "30.0"] in table.rows
     pytest.importorskip("matplotlib")
     assert maximin.omniglot.figure(records, tmp_path / "7.png").stat().st_size > 1000
+
+
+def test_cells_that_each_protocol_meets_are_counted():
+    from benchmarks.maximin import counts
+
+    assert "by protocol: raw columns, our own lengths and graph, rows held out: 0;" in counts.told(
+        []
+    )
+    lone = [
+        maximin_record(printed.TABLE_1, paper.LDA, "wine, in [0, 1]", 2, scores=knn(92.4)),
+        maximin_record(printed.TABLE_1, paper.PCA, "wine, in [0, 1]", 2, scores=knn(77.3)),
+        maximin_record(hypotheses.PART, paper.PCA, hypotheses.TEACHING, 2, scores=knn(96.4)),
+        maximin_record(printed.TABLE_2, paper.PCA, printed.USPS, 3, scores=knn(61.6)),
+    ]
+    # LDA is half a point below the paper, PCA more.
+    told = counts.told(lone)
+    assert told.startswith("Of 77 cells")
+    assert "the protocol below, rows held out: 2;" in told and "(which counts): 3;" in told
