@@ -99,7 +99,7 @@ def gradients(images: np.ndarray) -> np.ndarray:
     for direction in range(DIRECTIONS):
         apart = np.abs(turn - direction)
         share = np.maximum(0.0, 1.0 - np.minimum(apart, DIRECTIONS - apart))
-        parts.append(np.einsum("ai,nij,bj->nab", blur, share * size, blur))
+        parts.append(blur @ (share * size) @ blur.T)
     return np.stack(parts, axis=1).reshape(len(images), -1)
 
 
