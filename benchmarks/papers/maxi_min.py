@@ -124,8 +124,9 @@ PICTURES: tuple[Picture, ...] = (
         "Figure 7",
         "maximin_omniglot.png",
         CLAIM_7.replace("\n", " "),
-        "no, as far as it was run: with one shrinkage for all, MaxiMinDA, LDA and aPAC lie within "
-        "few points of each other at every number of dimensions, and none is ahead throughout; the "
-        "paper's own method and no reduction are not run yet",
+        "no: on Omniglot's 242 classes (15 drawings each; d = 160, 40 and 10) MMDAOnline has lower "
+        "errors than LDA and aPAC at d = 160 only, and higher ones with few dimensions; the "
+        "nearest mean has fewer errors without reduction than with any method at the shrinkage of "
+        "Ledoit and Wolf, the quadratic classifier more",
     ),
 )
