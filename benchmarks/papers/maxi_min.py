@@ -53,8 +53,8 @@ REASONS: tuple[Reason, ...] = (
         "out of reach of these columns as far as we can see: LDA's two directions of all 625 rows "
         "are, by symmetry, sums and differences on which many rows coincide, and no rule on these "
         "labels more than 91.7 % right. Two classes, a column for each value, products, logarithms "
-        "and rows seen (100 %) were tried; logarithms come nearest, but PCA is short with these "
-        "too. The paper must have had other columns, and does not say which",
+        "and rows seen (100 %) were tried; logarithms come nearest, but PCA and LPP are short "
+        "with these too. The paper must have had other columns, and does not say which",
         "Maxi-Min",
         dataset="balance",
     ),
