@@ -22,11 +22,13 @@ from benchmarks.harness.datasets import (
     matrix,
     standardised,
 )
+from benchmarks.maximin.encodings import ENCODINGS
 
 SEED = 0
 DRAWINGS = 20
 TRAIN_DRAWINGS = 15
 STANDARDISED = ", standardised"
+IN_ONE_RANGE = ", in [0, 1]"
 OMNIGLOT = "https://github.com/brendenlake/omniglot"
 FOLDER = {
     "tae": Recipe(every_row, "tae", where="UCI, Teaching Assistant Evaluation: tae.data"),
@@ -41,12 +43,19 @@ FOLDER = {
 
 
 def plain_name(name: str) -> str:
-    return name.removesuffix(STANDARDISED)
+    """The name without what is said of its scale."""
+    return name.removesuffix(STANDARDISED).removesuffix(IN_ONE_RANGE)
+
+
+def origin_of(name: str) -> str:
+    """The set whose rows these are, in whatever scale and encoding."""
+    name = plain_name(name)
+    return ENCODINGS[name].origin if name in ENCODINGS else name
 
 
 def loaded_as(name: str) -> str:
     """The recipe of `harness.datasets` that a child process loads for a set."""
-    return plain_name(name) if plain_name(name) in RECIPES else NOTHING
+    return origin_of(name) if origin_of(name) in RECIPES else NOTHING
 
 
 def set_of(name: str, data: Dataset, classes: int | None = None) -> Dataset:
@@ -55,6 +64,10 @@ def set_of(name: str, data: Dataset, classes: int | None = None) -> Dataset:
     ``classes`` keeps so many classes, the first ones.
     """
     name = plain_name(name)
+    if name in ENCODINGS:
+        whole = set_of(ENCODINGS[name].origin, data)
+        X, y = ENCODINGS[name].change(whole.X_train, whole.y_train)
+        return Dataset(name, X, y, X[:0], y[:0])
     if name in CLUSTERS:
         return clusters(CLUSTERS[name], classes)
     if name not in FOLDER:
@@ -78,10 +91,14 @@ def drawings(name: str, arrays: Any, classes: int | None) -> Dataset:
 
 
 def in_one_scale(name: str, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns standardised where the name of the set says so."""
-    if not name.endswith(STANDARDISED):
-        return train, test
-    return standardised(train.copy(), test.copy())
+    """Columns standardised, or moved to [0, 1], where the name of the set says so."""
+    if name.endswith(STANDARDISED):
+        return standardised(train.copy(), test.copy())
+    if name.endswith(IN_ONE_RANGE):
+        least, width = train.min(axis=0), np.ptp(train, axis=0)
+        width[width == 0.0] = 1.0
+        return (train - least) / width, (test - least) / width
+    return train, test
 
 
 # ---------------------------------------------------------------- classes in tight clusters

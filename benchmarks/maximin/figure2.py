@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.harness.datasets import NOTHING, Dataset
 from benchmarks.harness.fits import Found, Keep, Spec
-from benchmarks.harness.pictures import panel_each, saved
+from benchmarks.harness.pictures import panel_each, panels, saved
 from benchmarks.harness.records import Record, text_of
 from benchmarks.harness.report import Table, number
 from benchmarks.maximin.classifiers import smallest_distance
@@ -31,6 +31,15 @@ NAMES = (
 )
 ROWS = 250
 QUICK_ROWS = 60
+CLAIM_1 = (
+    "Paper: (a) LDA finds a good axis for three classes; (b) where two are close, LDA merges them, "
+    "and another axis (dashed) keeps all apart"
+)
+CLAIM_2 = (
+    "Paper: (a) all axes are alike; (b) only MMDA keeps the close classes apart, and MMDASDP and "
+    "MMDAOnline have one axis"
+)
+CLASS_COLORS = ("#a6d96a", "#fdae61", "#abd9e9")
 COLORS = (
     "#b30000",
     "#e34a33",
@@ -105,6 +114,33 @@ def table(records: Sequence[Record]) -> Table:
     return Table("Figure 2: three classes, one direction", [*header, "upper bound"], rows, notes)
 
 
+def figure_1(records: Sequence[Record], path: Path) -> Path | None:
+    """The classes, LDA's axis and ours, and below the rows along each of the two axes."""
+    known = [record for record in records if record.get("direction")]
+    cases = list(dict.fromkeys(record["set_name"] for record in known))
+    axes_of = {(r["set_name"], r["label"]): np.array(r["direction"]) for r in known}
+    labels = (METHODS["lda"].label, METHODS["exact-refine"].label)
+    if not all((case, label) in axes_of for case in cases for label in labels) or not cases:
+        return None
+    figure, axes = panels(3, len(cases), (5.0 * len(cases), 7.0), height_ratios=(3, 1, 1))
+    for column, case in enumerate(cases):
+        X, y = figure_2(case, known[0]["rows"])
+        parts = [X[y == label] for label in np.unique(y)]
+        for part, color in zip(parts, CLASS_COLORS, strict=True):
+            axes[0, column].scatter(*part.T, s=5, color=color)
+        for row, (label, style) in enumerate(zip(labels, ("-", "--"), strict=True), 1):
+            way = axes_of[case, label]
+            ends = X.mean(axis=0) + np.outer((-9.0, 9.0), way)
+            axes[0, column].plot(*ends.T, style, color="black", label=label)
+            for part, color in zip(parts, CLASS_COLORS, strict=True):
+                axes[row, column].hist(part @ way, bins=40, color=color, alpha=0.6)
+            axes[row, column].set(yticks=[], xlabel=f"along {label}")
+        axes[0, column].set(title=f"({'ab'[column]}) {case}", xlim=(-12, 12), ylim=(-9, 9))
+        axes[0, column].legend(fontsize="x-small", loc="upper right")
+    figure.suptitle(CLAIM_1, fontsize="small", wrap=True)
+    return saved(figure, path)
+
+
 def figure(records: Sequence[Record], path: Path) -> Path | None:
     known = [record for record in records if record.get("direction")]
     if not known:
@@ -114,7 +150,7 @@ def figure(records: Sequence[Record], path: Path) -> Path | None:
     for panel, case in zip(axes, cases, strict=True):
         mine = [record for record in known if record["set_name"] == case]
         X, y = figure_2(case, mine[0]["rows"])
-        for label, color in zip(np.unique(y), ("#a6d96a", "#fdae61", "#abd9e9"), strict=True):
+        for label, color in zip(np.unique(y), CLASS_COLORS, strict=True):
             panel.scatter(*X[y == label].T, s=5, color=color)
         middle = X.mean(axis=0)
         for number_of, record in enumerate(mine):
@@ -125,4 +161,5 @@ def figure(records: Sequence[Record], path: Path) -> Path | None:
             panel.plot(*ends.T, style, color=COLORS[number_of % len(COLORS)], label=label)
         panel.set(title=case, aspect="equal", xlim=(-12, 12), ylim=(-9, 9))
         panel.legend(fontsize="x-small", loc="upper right")
+    figure.suptitle(CLAIM_2, fontsize="small")
     return saved(figure, path)

@@ -33,6 +33,7 @@ TASK = "benchmarks.maximin.fit.measure"
 INFINITE = "inf"
 WARMUP_CLASSES = 4
 WARMUP_ROWS = 100
+OWN = ("sharpness", "shrinkage", "min_distance", "upper_bound", "n_iter", "lam", "n_components")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Projection(Part):
     ``set_name`` is the set, which ``dataset`` need not be (`benchmarks.maximin.data.loaded_as`).
     ``classify`` names classifiers, ``folds`` and ``rounds`` are those of repeated
     cross-validation (none with 0), ``classes`` keeps so many classes and ``features`` so many
-    random columns.
+    random columns. ``unit_length`` divides each direction by its length, as MATLAB's ``eig``
+    leaves it. ``seen`` asks a fold for the rows it was trained on.
     """
 
     set_name: str = ""
@@ -51,6 +53,8 @@ class Projection(Part):
     rounds: int = 1
     classes: int | None = None
     features: int | None = None
+    unit_length: bool = False
+    seen: bool = False
     task: str | None = TASK
 
 
@@ -74,17 +78,22 @@ def finite(value: Any) -> Any:
 
 def facts_of_fit(estimator: Any) -> dict[str, Any]:
     """What the estimator says of itself, where it does."""
-    found = {
-        name: finite(getattr(estimator, f"{name}_", None))
-        for name in ("sharpness", "shrinkage", "min_distance", "upper_bound", "n_iter")
-    }
+    found = {name: finite(getattr(estimator, f"{name}_", None)) for name in OWN}
     return {"own": {name: value for name, value in found.items() if value is not None}}
 
 
+def in_projection(spec: Spec, estimator: Any, X: np.ndarray) -> np.ndarray:
+    """Projections of rows, along directions of unit length where that is asked for."""
+    projected = np.asarray(estimator.transform(X), dtype=np.float64)
+    if not spec["unit_length"]:
+        return projected
+    corners = np.vstack([np.zeros(X.shape[1]), np.eye(X.shape[1])])
+    images = np.asarray(estimator.transform(corners), dtype=np.float64)
+    return projected / np.linalg.norm(images[1:] - images[0], axis=0)
+
+
 def split_scores(spec: Spec, estimator: Any, data: Dataset) -> dict[str, Any]:
-    train, test = (
-        np.asarray(estimator.transform(X), dtype=np.float64) for X in (data.X_train, data.X_test)
-    )
+    train, test = (in_projection(spec, estimator, X) for X in (data.X_train, data.X_test))
     parts = train, data.y_train, test, data.y_test
     return scores_of(spec["classify"], *parts, spec["threads"])
 
@@ -93,7 +102,7 @@ def fold_scores(spec: Spec, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Means over all folds of all rounds, and the deviation of the mean of a round."""
     from sklearn.model_selection import StratifiedKFold
 
-    rounds: list[dict[str, Any]] = []
+    rounds: list[list[dict[str, Any]]] = []
     for seed in range(spec["rounds"]):
         folds = []
         splits = StratifiedKFold(spec["folds"], shuffle=True, random_state=seed).split(X, y)
@@ -102,15 +111,19 @@ def fold_scores(spec: Spec, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # those of the fit to all rows are kept
                 estimator = made(spec, train).fit(train, y[kept])
-            fold = Dataset("fold", train, y[kept], test, y[held])
+            asked = (train, y[kept]) if spec["seen"] else (test, y[held])
+            fold = Dataset("fold", train, y[kept], *asked)
             folds.append(split_scores(spec, estimator, fold))
-        rounds.append(averaged(folds))
-    found = averaged(rounds)
+        rounds.append(folds)
+    found = averaged([averaged(folds) for folds in rounds])
     best = max(found["knn"], key=found["knn"].get)
-    each = [one["knn"][best] for one in rounds]
+    each = [[fold["knn"][best] for fold in folds] for folds in rounds]
+    means = [statistics.mean(folds) for folds in each]
     return {
         "scores": found,
-        "deviation": statistics.stdev(each) if len(each) > 1 else None,
+        "deviation": statistics.stdev(means) if len(means) > 1 else None,
+        # Of the best number of neighbours; folds are the same for every method.
+        "fold_accuracies": [[round(value, 3) for value in folds] for folds in each],
     }
 
 
