@@ -97,53 +97,6 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
 
     # For the `fit` of those who inherit.
 
-    def _scatters(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        resources: Resources,
-        capacity: Callable[[int, int], int],
-        factors: Callable[[Vector], Vector] = np.ones_like,
-    ) -> Stream:
-        """Return the scatter and a sample of all rows of a Dask collection; set `classes_`.
-
-        Parameters
-        ----------
-        X, y, sample_weight : Dask collection
-            Rows, labels and weights.
-        resources : Resources
-            Memory and threads.
-        capacity : callable
-            Returns how many rows the sample has at the most, for a number of columns and memory.
-        factors : callable
-            Returns the factors on the weights of the classes' rows, given their shares.
-        """
-        if self.kernel is not None:
-            raise TypeError(
-                f"X is a Dask collection, which {type(self).__name__} takes with kernel=None only, "
-                f"but kernel={self.kernel!r}; put a kernel into the rows with SpanMap on a sample, "
-                "or pass X.compute()."
-            )
-        source = source_of(partitions_of(X, y, sample_weight), self.memory, resources)
-        every = joined(source.facts())
-        classes, _ = encoded(every.classes, every.weights)
-        check_classification_targets(classes)
-        self._note_columns(X, reset=True)
-        self.classes_ = classes
-        d = len(every.mean)
-        self._check_columns(
-            as_rows(np.empty((0, d)), memory=resources.memory, threads=resources.threads)
-        )
-        self.span_map_ = None
-        most = capacity(d, resources.memory)
-        factor = factors(every.weights / every.weights.sum())
-        streams = source.ask("scatter", stream_of, classes, factor, most)
-        for other in streams[1:]:
-            streams[0].merge(other)
-        found: Stream = streams[0]
-        return found
-
     def _rows_with_classes(
         self, X: Any, y: Any, sample_weight: Any, resources: Resources
     ) -> LabelledRows:
@@ -193,6 +146,53 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         if self.span_map_ is None:
             return DenseColumns(int(self.n_features_in_))
         return self.span_map_.expansion()
+
+    def _scatters(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        resources: Resources,
+        capacity: Callable[[int, int], int],
+        factors: Callable[[Vector], Vector] = np.ones_like,
+    ) -> Stream:
+        """Return the scatter and a sample of all rows of a Dask collection; set `classes_`.
+
+        Parameters
+        ----------
+        X, y, sample_weight : Dask collection
+            Rows, labels and weights.
+        resources : Resources
+            Memory and threads.
+        capacity : callable
+            Returns how many rows the sample has at the most, for a number of columns and memory.
+        factors : callable
+            Returns the factors on the weights of the classes' rows, given their shares.
+        """
+        if self.kernel is not None:
+            raise TypeError(
+                f"X is a Dask collection, which {type(self).__name__} takes with kernel=None only, "
+                f"but kernel={self.kernel!r}; put a kernel into the rows with SpanMap on a sample, "
+                "or pass X.compute()."
+            )
+        source = source_of(partitions_of(X, y, sample_weight), self.memory, resources)
+        every = joined(source.facts())
+        classes, _ = encoded(every.classes, every.weights)
+        check_classification_targets(classes)
+        self._note_columns(X, reset=True)
+        self.classes_ = classes
+        d = len(every.mean)
+        self._check_columns(
+            as_rows(np.empty((0, d)), memory=resources.memory, threads=resources.threads)
+        )
+        self.span_map_ = None
+        most = capacity(d, resources.memory)
+        factor = factors(every.weights / every.weights.sum())
+        streams = source.ask("scatter", stream_of, classes, factor, most)
+        for other in streams[1:]:
+            streams[0].merge(other)
+        found: Stream = streams[0]
+        return found
 
     def _keep(self, components: Matrix, mean: Vector) -> None:
         """Set what `transform` needs; each direction with its largest number positive."""

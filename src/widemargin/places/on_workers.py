@@ -9,7 +9,8 @@ in common, rows and kernel values, they share.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -95,6 +96,10 @@ class OnWorkers:
 
     def ask(self, what: str, *arguments: Any) -> list[Any]:
         """Return what the shards answer, in their order."""
+        with _loss_is_told():
+            return self._asked(what, *arguments)
+
+    def _asked(self, what: str, *arguments: Any) -> list[Any]:
         commands = list(self._told)
         if what not in _READING:
             commands.append((what, arguments))
@@ -129,24 +134,33 @@ class OnWorkers:
     def _gathered(self, futures: Sequence[Any]) -> list[Any]:
         """Return the results of tasks, or raise if there is no cluster any more."""
         from distributed import wait
-        from distributed.client import FutureCancelledError
-        from distributed.comm import CommClosedError
-        from distributed.scheduler import KilledWorker
 
         gone: float | None = None
-        try:
-            while True:
-                try:
-                    wait(futures, timeout=_LOOK)
-                    return list(self.client.gather(futures))
-                except TimeoutError:
-                    if self.client.status == "running":
-                        gone = None
-                        continue
-                gone = monotonic() if gone is None else gone
-                if monotonic() - gone > _PATIENCE or self.client.status == "closed":
-                    raise PlaceLost("the scheduler of the cluster does not answer any more")
-        except (CommClosedError, FutureCancelledError, OSError) as error:
-            raise PlaceLost(f"the cluster was lost: {error}") from error
-        except KilledWorker as error:
-            raise PlaceLost(f"workers died again and again: {error}") from error
+        while True:
+            try:
+                wait(futures, timeout=_LOOK)
+                return list(self.client.gather(futures))
+            except TimeoutError:
+                if self.client.status == "running":
+                    gone = None
+                    continue
+            gone = monotonic() if gone is None else gone
+            if monotonic() - gone > _PATIENCE or self.client.status == "closed":
+                raise PlaceLost("the scheduler of the cluster does not answer any more")
+
+
+@contextmanager
+def _loss_is_told() -> Iterator[None]:
+    """Let errors of a cluster that is not there any more be one of ours."""
+    from distributed.client import ClosedClientError, FutureCancelledError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        yield
+    except PlaceLost:
+        raise
+    except (CommClosedError, FutureCancelledError, ClosedClientError, OSError) as error:
+        raise PlaceLost(f"the cluster was lost: {error}") from error
+    except KilledWorker as error:
+        raise PlaceLost(f"workers of the cluster died again and again: {error}") from error
