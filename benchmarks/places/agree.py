@@ -11,7 +11,7 @@ from benchmarks.harness.datasets import Dataset
 from benchmarks.harness.fits import Found, Keep, Spec, build, percent, timed_fits, warmed_up
 from benchmarks.harness.records import Record, ratio, text_of, value_of
 from benchmarks.harness.report import MISSING, Table, number, shown
-from benchmarks.places.cluster import longest, waiting
+from benchmarks.places.cluster import longest, percent_text, waiting
 from benchmarks.places.files import dask_array, saved
 from benchmarks.places.fit import described, fitted_on, warm_up
 from benchmarks.places.plan import (
@@ -24,6 +24,7 @@ from benchmarks.places.plan import (
     VECTORS,
     Place,
     remarks,
+    share_of_workers,
 )
 from benchmarks.places.workers import local_cluster
 
@@ -164,8 +165,9 @@ def table(records: Sequence[Record]) -> Table:
     header += ["accuracy in memory, %", "accuracy with Dask, %"]
     note = (
         f"covtype, 2 against the rest, 531,012 rows in {CHUNKS} chunks that the workers hold when "
-        f'the clock starts; memory="{MEMORY}". Span of {VECTORS:,} vectors at γ = 1/β, C = 1; cells '
-        "at γ = 100/β, C = 10. The largest differences of all; a dash where the vectors are others."
+        f'the clock starts; memory="{MEMORY}". Span of {VECTORS:,} vectors at γ = 1/β, C = 1; '
+        "cells at γ = 100/β, C = 10. The largest differences of all; a dash where the "
+        "vectors are others."
     )
     return Table(
         "The same answer on a cluster", header, rows, [note, *rest(order), *remarks(order)]
@@ -180,9 +182,10 @@ def rest(records: Sequence[Record]) -> list[str]:
         if wait is not None:
             moving = (value_of(record, "actions") or {}).get("transfer", 0.0)
             said.append(
-                f"{record['label']}: of {record['fit_seconds']:.1f} s a worker computes nothing for "
-                f"{wait:.1f} s; {record['n_tasks']:,} tasks, {record['moved_mb']:.0f} MB between "
-                f"processes, {moving:.1f} s of waiting for other workers' results; most seconds of "
-                f"both workers: {longest(record) or MISSING}."
+                f"{record['label']}: of {record['fit_seconds']:.1f} s no task runs on a worker "
+                f"for {wait:.1f} s; a worker computes for "
+                f"{percent_text(share_of_workers(record))} % of the fit; {record['n_tasks']:,} tasks, {record['moved_mb']:.0f} MB "
+                f"between processes, {moving:.1f} s of waiting for other workers' results; most seconds "
+                f"of both workers: {longest(record) or MISSING}."
             )
     return [" ".join(said)] if said else []

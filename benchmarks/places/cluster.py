@@ -16,6 +16,7 @@ from benchmarks.places.plan import (
     on_rows,
     ours,
     remarks,
+    share_of_workers,
 )
 
 PART = "cluster"
@@ -59,6 +60,10 @@ def waiting(record: Record) -> float | None:
     return record["fit_seconds"] - actions.get("compute", 0.0) / record["workers"]
 
 
+def percent_text(share: float | None) -> str:
+    return number(None if share is None else 100.0 * share, 0)
+
+
 def longest(record: Record, count: int = 4) -> str:
     """The tasks on which workers spent most seconds."""
     spent = sorted((value_of(record, "tasks") or {}).items(), key=lambda item: -item[1])
@@ -74,6 +79,7 @@ def table(records: Sequence[Record]) -> Table:
             str(record["chunks"]),
             text_of(record, "fit_seconds"),
             number(waiting(record)),
+            percent_text(share_of_workers(record)),
             text_of(record, "n_tasks", 0),
             text_of(record, "moved_mb", 0),
             text_of(record, "accuracy"),
@@ -82,12 +88,20 @@ def table(records: Sequence[Record]) -> Table:
         ]
         for record in order
     ]
-    header = ["rows", "workers", "chunks", "fit, s", "of it workers wait, s", "tasks", "moved, MB"]
-    header += ["accuracy, %", "peak of a worker, MB", "peak of the client, MB"]
+    header = ["rows", "workers", "chunks", "fit, s", "of it no task runs, s"]
+    header += [
+        "workers compute, %",
+        "tasks",
+        "moved, MB",
+        "accuracy, %",
+        "peak of a worker, MB",
+        "peak of the client, MB",
+    ]
     note = (
         f"The same rows from .npy, each worker a process of one thread that reads its own chunks; "
         f'span of {VECTORS:,} vectors, memory="{MEMORY}". Workers wait while the client works, and '
-        "while messages travel. Moved: bytes between processes, of all kinds, once each."
+        "while messages travel; what they compute for is their CPU time, over the time of the fit. "
+        "Little of it says that the client has fetched the rows and done the work. Moved: bytes between processes, of all kinds, once each."
     )
     said = [
         f"{record['rows']:,} rows, {record['workers']} workers, {record['chunks']} chunks, "

@@ -33,10 +33,11 @@ PARTS = tuple(section.part for section in SECTIONS)
 
 NOTES = (
     "Every measurement is in a process of its own, after a warm-up (compilation) there and in each "
-    "worker. β is the mean squared distance of training rows. Generated rows: what a detector would "
-    "see of two processes that end in the same particles, 21 measured columns and 7 masses derived "
-    "from them (`benchmarks/places/generator.py`); 200,000 rows of other seeds test. Writing the "
-    "files is not timed. Files just written may still be in the system's cache when they are read.",
+    "worker. β is the mean squared distance of training rows. Generated rows: what a detector "
+    "would see of two processes that end in the same particles, 21 measured columns and 7 masses "
+    "derived from them (`benchmarks/places/generator.py`); 200,000 rows of other seeds test. Writing "
+    "the files is not timed. Files just written may still be in the system's cache when they are "
+    "read.",
 )
 
 
@@ -71,7 +72,7 @@ def one_line(record: Record) -> str:
 
 @contextlib.contextmanager
 def scratch_folder(given: Path | None) -> Iterator[None]:
-    """Tell child processes where files are, in a folder that goes with this run if none is given."""
+    """Tell child processes where files are; a folder that was not given goes with this run."""
     with contextlib.ExitStack() as stack:
         folder = given or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="widemargin-places-"))

@@ -31,6 +31,7 @@ from benchmarks.places.plan import (
     ours,
     remarks,
 )
+from benchmarks.places.watch import Watch
 from benchmarks.places.workers import local_cluster, pids_of
 
 PART = "deaths"
@@ -108,10 +109,12 @@ def measure(spec: Spec, _: Dataset, keep: Keep) -> Found:
 
         warmed_up(lambda: warm_up_on(client, make, spec))
         start = time.perf_counter()
-        machine = make().fit(X, y)
+        with Watch(pids_of(client)) as watch:
+            machine = make().fit(X, y)
         seconds = time.perf_counter() - start
         bits = bits_of(machine, X_test)
-        found = {"fit_seconds": seconds, "kills": [], **described(machine, spec["rows"])}
+        found = {"fit_seconds": seconds, "kills": [], **watch.found()}
+        found |= described(machine, spec["rows"])
         # The control: if two undisturbed fits differ, a kill is not to blame.
         found["same_again"] = bits_of(make().fit(X, y), X_test) == bits
         keep(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def dask_array(path: Path, chunks: int) -> Any:
             shape=(int(last - first), *like.shape[1:]),
             dtype=like.dtype,
         )
-        for first, last in zip(edges[:-1], edges[1:], strict=True)
+        for first, last in pairwise(edges)
     ]
     return dask.array.concatenate(parts)
 

@@ -1,4 +1,4 @@
-"""What the parts of the places benchmark share: measurements, settings, and how a fit is told of."""
+"""What the parts of the places benchmark share: measurements, settings, remarks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.harness.datasets import NOTHING
-from benchmarks.harness.records import Record, finished
+from benchmarks.harness.records import Record, finished, value_of
 from benchmarks.harness.report import bullets
 from benchmarks.harness.runner import Part
 from benchmarks.places.generator import COLUMNS
@@ -28,6 +28,8 @@ QUICK_VECTORS = 50
 GAMMA_FACTOR = 1.0
 GAMMA = GAMMA_FACTOR / (2 * len(COLUMNS))
 C = 1.0
+# What the workers of a fit that runs on them compute for, at the least: this share of its time.
+LEAST_SHARE = 0.2
 DASK, DISTRIBUTED, PYARROW = "dask", "distributed", "pyarrow"
 
 
@@ -56,6 +58,20 @@ def on_rows(part: str, label: str, rows: int, params: dict[str, Any], **fields: 
     """A measurement on so many generated rows."""
     given = {"estimator": OURS, "point": {"rows": rows}, "set_name": PHYSICS} | fields
     return Place(label, NOTHING, given.pop("estimator"), params, rows=rows, part=part, **given)
+
+
+def share_of_workers(record: Record | None) -> float | None:
+    """How much of a fit each worker has computed for: little, where the client has all the rows."""
+    seconds = value_of(record, "cpu_seconds")
+    if record is None or seconds is None or not record["workers"]:
+        return None
+    return seconds / (record["workers"] * record["fit_seconds"])
+
+
+def gathered(record: Record | None) -> bool:
+    """Whether the client has fetched the rows and done the work itself."""
+    share = share_of_workers(record)
+    return share is not None and share < LEAST_SHARE
 
 
 def name_of(record: Record) -> str:

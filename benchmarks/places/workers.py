@@ -16,7 +16,7 @@ def local_cluster(workers: int, threads: int = 1) -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
-    # Chunks that are lost with a worker are built again as often as a test of that kills one.
+    # A busy machine takes its time to start an interpreter.
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
         LocalCluster(
