@@ -98,7 +98,8 @@ def in_memory(spec: Spec, data: Dataset) -> tuple[Any, Found]:
     def make() -> Any:
         return build(spec["estimator"], spec["params"], data.X_train, spec["threads"])
 
-    warmed_up(lambda: warm_up(spec["estimator"], spec["params"], spec["threads"]))
+    dtype = str(data.X_train.dtype)
+    warmed_up(lambda: warm_up(spec["estimator"], spec["params"], spec["threads"], dtype))
     machine, timed = timed_fits(make, data.X_train, data.y_train, 1)
     return machine, {
         "memory_fit_seconds": timed["fit_seconds"],
@@ -184,8 +185,9 @@ def rest(records: Sequence[Record]) -> list[str]:
             said.append(
                 f"{record['label']}: of {record['fit_seconds']:.1f} s no task runs on a worker "
                 f"for {wait:.1f} s; a worker computes for "
-                f"{percent_text(share_of_workers(record))} % of the fit; {record['n_tasks']:,} tasks, {record['moved_mb']:.0f} MB "
-                f"between processes, {moving:.1f} s of waiting for other workers' results; most seconds "
-                f"of both workers: {longest(record) or MISSING}."
+                f"{percent_text(share_of_workers(record))} % of the fit; {record['n_tasks']:,} "
+                f"tasks, {record['moved_mb']:.0f} MB between processes, {moving:.1f} s of waiting "
+                f"for other workers' results; most seconds of both workers: "
+                f"{longest(record) or MISSING}."
             )
     return [" ".join(said)] if said else []

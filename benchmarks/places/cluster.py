@@ -101,7 +101,8 @@ def table(records: Sequence[Record]) -> Table:
         f"The same rows from .npy, each worker a process of one thread that reads its own chunks; "
         f'span of {VECTORS:,} vectors, memory="{MEMORY}". Workers wait while the client works, and '
         "while messages travel; what they compute for is their CPU time, over the time of the fit. "
-        "Little of it says that the client has fetched the rows and done the work. Moved: bytes between processes, of all kinds, once each."
+        "Little of it says that the client has fetched the rows and done the work. Moved: bytes "
+        "between processes, of all kinds, once each."
     )
     said = [
         f"{record['rows']:,} rows, {record['workers']} workers, {record['chunks']} chunks, "

@@ -35,9 +35,9 @@ NOTES = (
     "Every measurement is in a process of its own, after a warm-up (compilation) there and in each "
     "worker. β is the mean squared distance of training rows. Generated rows: what a detector "
     "would see of two processes that end in the same particles, 21 measured columns and 7 masses "
-    "derived from them (`benchmarks/places/generator.py`); 200,000 rows of other seeds test. Writing "
-    "the files is not timed. Files just written may still be in the system's cache when they are "
-    "read.",
+    "derived from them (`benchmarks/places/generator.py`); 200,000 rows of other seeds test. "
+    "Writing the files is not timed. Files just written may still be in the system's cache when "
+    "they are read.",
 )
 
 

@@ -41,33 +41,35 @@ from benchmarks.places.workers import pids_of as pids_of_workers
 WARMUP_VALUES = 4_500_000
 WARMUP_VECTORS = 1000
 MOST_WARMUP_ROWS = 20_000
+FLOAT32 = "float32"
 # Which precision the kernel values of a cell have depends on the rows: a warm-up in both.
 WARM_CELLS: tuple[dict[str, Any], ...] = ({}, {"tol": 1e-8})
 
 # ---------------------------------------------------------------- before the clock starts
 
 
-def few_rows(params: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def few_rows(params: dict[str, Any], dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """Rows of seeds of their own, as many as it takes to compile what the timed fit will run."""
     vectors = params.get("max_vectors", WARMUP_VECTORS)
     rows = min(WARMUP_VALUES // vectors, MOST_WARMUP_ROWS)
     X, y = block(SCALE, 1)
-    return X[:rows], y[:rows]
+    return X[:rows].astype(dtype), y[:rows]
 
 
-def warm_up(estimator: str, params: dict[str, Any], threads: int) -> None:
-    """Fits on few rows, in the process that calls it."""
-    X, y = few_rows(params)
+def warm_up(estimator: str, params: dict[str, Any], threads: int, dtype: str = FLOAT32) -> None:
+    """Fits on few rows of the type of those to come, in the process that calls it."""
+    X, y = few_rows(params, dtype)
     for changes in WARM_CELLS if params.get("engine") == "cells" else ({},):
         build(estimator, params | changes, X, threads).fit(X, y).predict(X[:10])
 
 
-def warm_up_on(client: Any, make: Callable[[], Any], spec: Spec) -> None:
+def warm_up_on(client: Any, make: Callable[[], Any], spec: Spec, dtype: str = FLOAT32) -> None:
     """Compile in each worker, and let all of them take part in one fit."""
-    on_every_worker(client, warm_up, spec["estimator"], spec["params"], 1)
-    X, y = few_rows(spec["params"])
+    on_every_worker(client, warm_up, spec["estimator"], spec["params"], 1, dtype)
+    X, y = few_rows(spec["params"], dtype)
     chunks = 4 * spec["workers"]
-    X, y = (dask_array(saved(f"few_{name}", a), chunks) for name, a in (("X", X), ("y", y)))
+    stem = f"few_{len(y)}_{dtype}"
+    X, y = (dask_array(saved(f"{stem}_{name}", a), chunks) for name, a in (("X", X), ("y", y)))
     make().fit(X, y)
 
 
@@ -138,7 +140,7 @@ def fitted_on(client: Any, spec: Spec, X: Any, y: Any, like: Any = None) -> tupl
         # The threads are the workers'.
         return build(spec["estimator"], spec["params"], like, 1)
 
-    warmup_seconds = warmed_up(lambda: warm_up_on(client, make, spec))
+    warmup_seconds = warmed_up(lambda: warm_up_on(client, make, spec, str(X.dtype)))
     client.get_task_stream()  # from here on tasks are written down
     start = time.time()
     with Watch(pids_of_workers(client)) as watch, Watch([os.getpid()]) as mine:

@@ -88,7 +88,9 @@ def remarks(records: Sequence[Record]) -> list[str]:
             lines.append(f"{name}: {record['status']}, {record['message']}")
         if record.get("certificate_line"):
             lines.append(f"{name}: {record['certificate_line']}")
-        lines += [f"{name}: warning, {text}" for text in record.get("warnings") or ()]
+        lines += [
+            f"{name}: warning, {' '.join(text.split())}" for text in record.get("warnings") or ()
+        ]
     return bullets(lines)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from benchmarks.harness.datasets import Dataset
-from benchmarks.harness.fits import Found, Keep, Spec, build, certificate_of
+from benchmarks.harness.fits import Found, Keep, Spec, build, certificate_of, warmed_up
 from benchmarks.harness.records import Record, text_of, value_of
 from benchmarks.harness.report import Table, shown
 from benchmarks.places.files import dask_array, saved
@@ -42,7 +43,10 @@ def plan(quick: bool) -> list[Place]:
 
 
 def measure(spec: Spec, data: Dataset, keep: Keep) -> Found:
-    make = lambda: build(spec["estimator"], spec["params"], data.X_train, spec["threads"])  # noqa: E731
+    def make() -> Any:
+        return build(spec["estimator"], spec["params"], data.X_train, spec["threads"])
+
+    warmed_up(lambda: make().fit(data.X_train, data.y_train))
     start = time.perf_counter()
     memory = make().fit(data.X_train, data.y_train)
     found: Found = {"memory_fit_seconds": time.perf_counter() - start}
