@@ -27,7 +27,7 @@ COLUMNS = 10
 
 
 def block(seed: int) -> np.ndarray:
-    """Rows of two overlapping classes, eight Gaussians each; the last column is the label."""
+    """Return rows of two classes that overlap, eight Gaussians each; the label comes last."""
     centers = np.random.default_rng(0).normal(size=(2, 8, COLUMNS))
     rng = np.random.default_rng([1, seed])
     y = rng.integers(2, size=BLOCK_ROWS)
@@ -36,7 +36,7 @@ def block(seed: int) -> np.ndarray:
 
 
 def generated(seeds: range) -> tuple[da.Array, da.Array]:
-    """A block for each seed, which a worker makes when it is asked for."""
+    """Return rows and labels, a block for each seed, which workers make when they need it."""
     shape = (BLOCK_ROWS, COLUMNS + 1)
     blocks = [da.from_delayed(delayed(block)(seed), shape, np.float32) for seed in seeds]
     table = da.concatenate(blocks)
@@ -47,9 +47,7 @@ def main(client: Client) -> None:
     """Fit on the cluster, say how good the answer is, and predict there."""
     X, y = generated(range(TRAIN_BLOCKS))
     X_test, y_test = generated(range(TRAIN_BLOCKS, TRAIN_BLOCKS + TEST_BLOCKS))
-    print(
-        f"{len(client.scheduler_info()['workers'])} workers, {len(X):,} rows, {X.npartitions} chunks"
-    )
+    print(f"{len(client.ncores())} workers, {len(X):,} rows in {X.numblocks[0]} chunks")
     machine = MarginClassifier(
         engine="span", max_vectors=500, gamma="mean_distance", random_state=0, verbose=1
     )
