@@ -34,7 +34,9 @@ LABELS = (GRADIENTS, TREES)
 # More rows than these are not given to the trees, which hold them in memory.
 MOST_TREE_ROWS = 1_000_000
 TREE_ROUNDS = 300
-ALPHA = 1e-6
+# By the accuracy on rows of seeds that neither train nor test, after 100,000 rows: the best after
+# one pass; from 1e-8 to 1e-6 the accuracy changes by 0.2 points.
+ALPHA = 1e-7
 # Rows that the gradients see at the least, in several passes over few rows, and passes at the most.
 LEAST_SEEN = 5_000_000
 MOST_PASSES = 20

@@ -27,6 +27,7 @@ QUICK_VECTORS = 50
 # Of the kernel, for rows whose columns have a deviation of one: β is twice their number.
 GAMMA_FACTOR = 1.0
 GAMMA = GAMMA_FACTOR / (2 * len(COLUMNS))
+# Width and C are not searched for: what is compared is places, not machines.
 C = 1.0
 # What the workers of a fit that runs on them compute for, at the least: this share of its time.
 LEAST_SHARE = 0.2
