@@ -35,6 +35,7 @@ def option_parser(name: str, description: str, timeout: float = 600.0) -> argpar
     parser.add_argument("--timeout", type=float, default=timeout, help="seconds a measurement")
     parser.add_argument("--threads", type=int, default=2, help="threads of each measurement")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the results")
+    parser.add_argument("--page", action="store_true", help="measure nothing, write the page anew")
     return parser
 
 
@@ -128,6 +129,7 @@ class Session:
     ) -> None:
         self.name, self.timeout, self.threads, self.results = name, timeout, threads, results
         self.say = say
+        self.measures = True
         self.records: list[Record] = []
         self.header: Record = {
             "name": name,
@@ -148,9 +150,13 @@ class Session:
     ) -> Self:
         """A quick run has its own files: it must never replace a committed result."""
         stem = f"{name}_quick" if options.quick else name
-        return cls(stem, options.timeout, options.threads, options.results, say)
+        session = cls(stem, options.timeout, options.threads, options.results, say)
+        session.measures = not options.page
+        return session
 
     def run(self, measurements: Sequence[Measurement]) -> None:
+        if not self.measures:
+            return
         for number, measurement in enumerate(measurements, start=1):
             print(
                 f"[{number}/{len(measurements)}] {title_of(measurement)} ... ",

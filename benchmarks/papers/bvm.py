@@ -66,10 +66,12 @@ REASONS: tuple[Reason, ...] = (
         verdict=NOT_RUN,
     ),
     Reason(
-        "not in a stored run at 2/β yet: `python -m benchmarks bvm --gamma-factor 2 --forms "
-        "printed --sets ijcnn1 w8a`; their test parts are not to be had, a fifth is held out",
+        "its test part is not to be had: a fifth of the training part is held out, on which "
+        "LIBSVM, too, is 0.75 points below the paper's figure",
         "BVM",
-        verdict=NOT_RUN,
+        table="Table 2",
+        dataset="ijcnn1",
+        verdict=SHORT,
     ),
     Reason(
         "rows that may be others: on the first 15,000 LIBSVM has 94.06 % where the paper's has "
@@ -82,8 +84,8 @@ REASONS: tuple[Reason, ...] = (
         verdict=SHORT,
     ),
     Reason(
-        "measured on one thread beside other work on the same machine, where fits of a second or "
-        "less vary by a factor of five",
+        "a fit of half a second, the first of its process, in which kernel values of all rows are "
+        "made ready; at the two smaller ε it takes 0.2 to 1.0 of LIBSVM's time, too",
         "BVM",
         table="Table 3",
         verdict=SHORT,
@@ -103,21 +105,23 @@ PICTURES: tuple[Picture, ...] = (
         "bvm_figures_epsilon.png",
         "accurate for ε from 1e-8 to 1e-3, stable from 1e-4 down, as many vectors, and BVM almost "
         "ten times faster than CVM (letter and usps)",
-        "in part: on letter both are accurate from 1e-3 down and poor above, and BVM's vectors are "
-        "stable from 1e-4 down; usps is drawn for loose ε only, and times are not judged",
+        "yes on letter, where BVM at 1e-8 takes a tenth of CVM's time; in usps (20,000 of the "
+        "shifted digits) accuracy and vectors are stable from 1e-4 down, too, but BVM has half of "
+        "CVM's vectors and takes nine tenths to half of its time, and CVM at 1e-7 and 1e-8 does "
+        "not end in a minute",
     ),
     Picture(
         "Figure 3",
         "bvm_figures_C.png",
         "BVM is about as accurate as LIBSVM for every C, except at ε = 1e-3 on w3a",
-        "in part: so it is on w3a for C of 0.1 and 1, at ε = 1e-3 too; larger C, reuters and usps "
-        "are not drawn yet",
+        "yes: within half a point of LIBSVM on w3a, reuters and usps at ε = 1e-4 and 1e-5 for "
+        "every C; at ε = 1e-3 on w3a 18 points below for the largest C",
     ),
     Picture(
         "Figure 4",
         "bvm_figures_rows.png",
         "at ε = 1e-4 BVM and CVM are as accurate as LIBSVM on web, at 1e-3 they are poor",
-        "in part: at 1e-4 they are, up to 7,366 rows, as far as it is drawn; at 1e-3 they are not "
-        "poor here but as accurate, with half the vectors",
+        "in part: at 1e-4 they are, up to all 39,799 rows; at 1e-3 CVM becomes worse with every "
+        "row (76.9 % of 98.9), BVM stays within 0.3 points",
     ),
 )

@@ -12,6 +12,7 @@ from tests.reference.svm import assert_usable, exact_optimum, machine_objective,
 from widemargin.balls import CoreSet
 from widemargin.span import SpanFit
 from widemargin.span.descent import Descent
+from widemargin.span.shard import Shard
 
 # Rows, and room for so few vectors that a fit takes several steps.
 SLOWLY = {"core": (1500, 1000), "ball": (1500, 1000), "exact": (1500, 1000), "span": (4000, 500)}
@@ -95,10 +96,21 @@ def test_an_interrupt_in_the_middle_of_a_step_leaves_a_valid_machine(
     assert_usable(found, X, y, least=0.4 if early else 0.7)
 
 
-@pytest.mark.parametrize("method", ["_pull", "extend", "score", "_multiply", "swap"])
-def test_an_interrupt_inside_a_pass_over_the_rows_leaves_a_valid_machine(monkeypatch, method):
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [
+        (Descent, "_pull"),
+        (Descent, "extend"),
+        (Descent, "score"),
+        (Shard, "_multiply"),
+        (Shard, "bring_near"),
+    ],
+)
+def test_an_interrupt_inside_a_pass_over_the_rows_leaves_a_valid_machine(
+    monkeypatch, owner, method
+):
     X, y = moons(4000, noise=0.1)
-    work = getattr(Descent, method)
+    work = getattr(owner, method)
     for stop_at in (2, 7, 15):
         calls = []
 
@@ -109,7 +121,7 @@ def test_an_interrupt_inside_a_pass_over_the_rows_leaves_a_valid_machine(monkeyp
             return work(self, *arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Descent, method, interrupted)
+            patch.setattr(owner, method, interrupted)
             found = machine("span random", C=10, gamma=2.0, tol=1e-6, max_vectors=1000)
             try:
                 found.fit(X, y)

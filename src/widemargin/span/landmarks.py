@@ -378,13 +378,7 @@ def earliest(
     Spirakis): one random number a row, whatever the count. It is made of the row's key, so that it
     does not matter where the row lies, and who else is there.
     """
-    candidates = np.flatnonzero(weight > 0)
-    time = exponential(keys[candidates], seed) / weight[candidates]
-    if count < len(candidates):
-        first = np.argpartition(time, count)[:count]
-        candidates, time = candidates[first], time[first]
-    order = np.argsort(time, kind="stable")
-    return time[order], candidates[order]
+    return _first(weight, count, exponential(keys, seed))
 
 
 def exponential(keys: NDArray[np.uint64], seed: int) -> Vector:
@@ -400,5 +394,15 @@ def exponential(keys: NDArray[np.uint64], seed: int) -> Vector:
 
 def _draw(weight: Vector, count: int, rng: np.random.Generator) -> IndexArray:
     """Return different positions, drawn in proportion to weights; only positive ones."""
-    positions = np.arange(len(weight), dtype=np.uint64)
-    return earliest(weight, count, positions, seed_of_draw(rng))[1]
+    return _first(weight, count, rng.exponential(size=len(weight)))[1]
+
+
+def _first(weight: Vector, count: int, chance: Vector) -> tuple[Vector, IndexArray]:
+    """Return the positions whose exponential times, divided by their weights, are the earliest."""
+    candidates = np.flatnonzero(weight > 0)
+    time = chance[candidates] / weight[candidates]
+    if count < len(candidates):
+        first = np.argpartition(time, count)[:count]
+        candidates, time = candidates[first], time[first]
+    order = np.argsort(time, kind="stable")
+    return time[order], candidates[order]
