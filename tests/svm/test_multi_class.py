@@ -218,7 +218,8 @@ def test_a_trial_of_engines_counts_the_votes_of_pairs(monkeypatch, k):
     # Cells, the span, and cells on half of the rows where both are equally good.
     assert [partial for partial, _ in seen][:2] == [True, False]
     score = found.score(X, y)
-    assert all(abs(each - score) < 0.1 for _, each in seen)
+    # Held out, on fewer rows; classes in the wrong order would be no better than chance.
+    assert all(abs(each - score) < 0.15 for _, each in seen)
 
 
 # A search.
