@@ -23,9 +23,9 @@ NOTES = (
     f"A cell is met if ours is no more than {POINTS:g} points of accuracy or error worse than what "
     f"the paper prints, or, for sizes and for ratios of times, no more than {FACTOR:g} times as "
     "large. Columns of other people's programs (LASVM, SimpleSVM) are left out. The rows of "
-    "`intrusion` are not to be had, a tenth of them is (kddcup99_10pct); w3a is a part of w8a of its "
-    "size, and usps with 266,079 rows is made by shifting the digits that there are. MMDA (Kocsor, "
-    "Kovács and Szepesvári) prints pictures only.",
+    "`intrusion` are not to be had, a tenth of them is (kddcup99_10pct); w3a is a part of w8a of "
+    "its size, and usps with 266,079 rows is made by shifting the digits that there are. MMDA "
+    "(Kocsor, Kovács and Szepesvári) prints pictures only.",
 )
 
 
