@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import MarginClassifier
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
@@ -32,6 +33,8 @@ def client():
         distributed.Client(cluster) as client,
     ):
         yield client
+    # A client that was closed in the middle of a fit leaves itself as Dask's scheduler.
+    dask.config.config.pop("scheduler", None)
 
 
 def _rows(n=3000):
