@@ -84,8 +84,8 @@ REASONS: tuple[Reason, ...] = (
         verdict=SHORT,
     ),
     Reason(
-        "a fit of half a second, the first of its process, in which kernel values of all rows are "
-        "made ready; at the two smaller ε it takes 0.2 to 1.0 of LIBSVM's time, too",
+        "measured once, 0.63 s, the first measurement of its run, where the two smaller ε take "
+        "0.08 s: very likely code was compiled in it",
         "BVM",
         table="Table 3",
         verdict=SHORT,
