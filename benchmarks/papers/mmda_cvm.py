@@ -129,8 +129,8 @@ REASONS: tuple[Reason, ...] = (
         verdict=SHORT,
     ),
     Reason(
-        "KFD has a ridge of 1e-6, chosen because it is nearest to the paper's accuracies; the paper "
-        "names none. Trees on its features are larger or less accurate; why is not known",
+        "KFD has a ridge of 1e-6, chosen because it is nearest to the paper's accuracies; the "
+        "paper names none. Trees on its features are larger or less accurate; why is not known",
         "MMDA-CVM",
         method="KFD*",
         verdict=SHORT,
