@@ -229,7 +229,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             if isinstance(self.cv, Integral):
                 check.check_count("cv", self.cv, least=2)
             splits = check_cv(self.cv, data.y, classifier=True).split(data.X, data.y)
-            folds = Folds(list(splits), data.weight)
+            folds = Folds(splits, data.weight)
             with reporting(self, len(data.y), data.X, data.y, verbose=self.verbose > 1) as report:
                 best = self._searched(data, folds, grid, replace(resources, report=report))
         best.max_time = _seconds(resources.deadline)
@@ -319,7 +319,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         search = GridSearch(
             grid,
             folds,
-            Judge(self.scoring, data.y, data.weight, data.classes),
+            Judge(self.scoring, data.code, data.weight, data.classes),
             self._options(resources),
             ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0),
             per_cell=self.per_cell and self.engine == "cells",
