@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -197,6 +197,8 @@ class ShardPlan:
         Vectors at the most.
     memory, threads : int
         Bytes beside the rows, and threads.
+    kind : ndarray of int or None
+        A number for each of its rows: equal rows with other numbers stay apart.
     """
 
     kernel: Kernel
@@ -210,27 +212,42 @@ class ShardPlan:
     width: int
     memory: int
     threads: int
+    kind: NDArray[Any] | None = None
 
 
-def shard_of(loaded: Loaded, plan: ShardPlan, rows: Rows | None = None) -> Shard:
-    """Return the shard of some rows."""
+def problem_of(loaded: Loaded, plan: ShardPlan, rows: Rows | None = None) -> Problem:
+    """Return the problems of a shard, on each of its different rows once."""
     stored = rows
     if stored is None:
         stored = as_rows(loaded.X, memory=plan.memory, threads=plan.threads)
     code = codes_among(plan.classes, loaded.y, loaded.weight, "which is no class of the others.")
-    distinct = distinct_rows(stored, code, loaded.weight)
+    apart = code
+    if plan.kind is not None:
+        apart = code + len(plan.classes) * plan.kind.astype(np.intp)
+    distinct = distinct_rows(stored, apart, loaded.weight)
     code = code[distinct.index]
     weight = distinct.weight * plan.factor[code]
     if len(weight):
         check_prices(plan.C, weight)
     number = plan.first + distinct.index
-    problem = Problem.of(
-        distinct.rows, plan.kernel, code, plan.table, weight, plan.C, number
+    return Problem.of(
+        distinct.rows, plan.kernel, code, plan.table, weight, plan.C, number, distinct.place
     ).with_signs(plan.table)
-    # The first rows of all and those near a margin are some of each shard, and values are kept by
-    # whole blocks.
-    most_rows = max(_LEAST_BLOCK, problem.n // _BLOCKS)
-    return Shard(problem, plan.dtype, plan.room, plan.width, min(MOST_ROWS, most_rows))
+
+
+def shard_of(loaded: Loaded, plan: ShardPlan, rows: Rows | None = None) -> Shard:
+    """Return the shard of some rows."""
+    problem = replace(problem_of(loaded, plan, rows), place=None)
+    return Shard(problem, plan.dtype, plan.room, plan.width, most_rows_of_block(problem.n))
+
+
+def most_rows_of_block(n: int) -> int:
+    """Return the rows of a block at the most in a shard of n rows.
+
+    The first rows of all and those near a margin are some of each shard, and values are kept by
+    whole blocks.
+    """
+    return min(MOST_ROWS, max(_LEAST_BLOCK, n // _BLOCKS))
 
 
 class Cache:

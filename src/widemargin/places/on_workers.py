@@ -22,7 +22,18 @@ from widemargin.threads import single_threaded_blas
 
 # Questions that leave a shard as it is, its kernel values included.
 _READING = frozenset(
-    ("along", "below", "candidates", "complete", "inside", "near", "rounding", "rows_kept")
+    (
+        "along",
+        "below",
+        "candidates",
+        "complete",
+        "decisions",
+        "inside",
+        "near",
+        "right",
+        "rounding",
+        "rows_kept",
+    )
 )
 # Seconds without a scheduler after which it is given up, and between two looks.
 _PATIENCE = 10.0
@@ -96,7 +107,7 @@ class OnWorkers:
 
     def ask(self, what: str, *arguments: Any) -> list[Any]:
         """Return what the shards answer, in their order."""
-        with _loss_is_told():
+        with loss_is_told():
             return self._asked(what, *arguments)
 
     def _asked(self, what: str, *arguments: Any) -> list[Any]:
@@ -150,7 +161,7 @@ class OnWorkers:
 
 
 @contextmanager
-def _loss_is_told() -> Iterator[None]:
+def loss_is_told() -> Iterator[None]:
     """Let errors of a cluster that is not there any more be one of ours."""
     from distributed.client import ClosedClientError, FutureCancelledError
     from distributed.comm import CommClosedError

@@ -20,7 +20,7 @@ from widemargin.places.loading import (
     load,
     shard_of,
 )
-from widemargin.places.on_workers import OnWorkers, named
+from widemargin.places.on_workers import OnWorkers, loss_is_told, named
 from widemargin.places.partitions import Partitions
 from widemargin.span.shards import Here, Place
 
@@ -49,6 +49,20 @@ class Source(Protocol):
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, where they are."""
+
+    def made(
+        self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
+    ) -> list[Any]:
+        """Return what a function makes of the rows of each shard and its plan, for `placed`.
+
+        The function takes what was loaded, the plan, and rows that load themselves or None. What
+        it makes stays where the rows are.
+        """
+
+    def placed(
+        self, function: Callable[..., Any], made: Sequence[Any], plans: Sequence[Any]
+    ) -> Place:
+        """Return the shards that a function makes of such things and other plans."""
 
 
 def source_of(partitions: Partitions, memory: int | str, resources: Resources) -> Source:
@@ -106,17 +120,29 @@ class OutOfCore:
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, in this process."""
-        return Here([self._shard(k, plan) for k, plan in enumerate(plans)])
+        return Here(self.made("shard", shard_of, plans))
 
-    def _shard(self, k: int, plan: ShardPlan) -> Any:
+    def made(
+        self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
+    ) -> list[Any]:
+        """Return what a function makes of the rows of each shard and its plan."""
+        return [self._made(k, function, plan) for k, plan in enumerate(plans)]
+
+    def placed(
+        self, function: Callable[..., Any], made: Sequence[Any], plans: Sequence[Any]
+    ) -> Place:
+        """Return the shards that a function makes of such things and other plans."""
+        return Here([function(each, plan) for each, plan in zip(made, plans, strict=True)])
+
+    def _made(self, k: int, function: Callable[..., Any], plan: ShardPlan) -> Any:
         loaded, facts = self._loaded(k), self._facts[k]
         if facts.sparse:
-            return shard_of(loaded, plan)
+            return function(loaded, plan, None)
         shape = (facts.n, loaded.X.shape[1])
         dtype = np.dtype(np.float32 if facts.single else np.float64)
         block = partial(self._block, k)
         rows = PartitionRows(k, shape, dtype, block, self._cache, plan.memory, plan.threads)
-        return shard_of(loaded, plan, rows)
+        return function(loaded, plan, rows)
 
     def _loaded(self, k: int) -> Loaded:
         import dask
@@ -201,8 +227,32 @@ class Cluster:
         self._loaded = []
         return OnWorkers(self.client, states)
 
+    def made(
+        self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
+    ) -> list[Any]:
+        """Return what a function makes of the rows of each shard and its plan, on the workers."""
+        with loss_is_told():
+            found = self._gathered(function, [(plan, None) for plan in plans], name, gather=False)
+        self._loaded = []
+        return found
+
+    def placed(
+        self, function: Callable[..., Any], made: Sequence[Any], plans: Sequence[Any]
+    ) -> Place:
+        """Return the shards that a function makes of such things and other plans."""
+        with loss_is_told():
+            given = [(plan,) for plan in plans]
+            states = self._gathered(function, given, "shard", gather=False, of=made)
+            return OnWorkers(self.client, states)
+
     def _gathered(
-        self, function: Callable[..., Any], arguments: Sequence[Any], name: str, *, gather: bool
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[Any],
+        name: str,
+        *,
+        gather: bool,
+        of: Sequence[Any] | None = None,
     ) -> list[Any]:
         futures = [
             self.client.submit(
@@ -213,6 +263,6 @@ class Cluster:
                 workers=[home],
                 allow_other_workers=True,
             )
-            for loaded, given, home in zip(self._loaded, arguments, self.homes, strict=True)
+            for loaded, given, home in zip(of or self._loaded, arguments, self.homes, strict=True)
         ]
         return list(self.client.gather(futures)) if gather else futures

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -25,18 +26,27 @@ from widemargin.base.estimator import (
 )
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.progress import ProgressBar
-from widemargin.loop import Deadline, Resources, Stop
+from widemargin.cells.uncut import ExactSizes
+from widemargin.kernels import Kernel
+from widemargin.loop import Deadline, Ended, PlaceLost, Resources, Stop
+from widemargin.places.collection import Collection
+from widemargin.places.folds_of_shards import FoldsOfShards
+from widemargin.places.labels import gathered_labels
+from widemargin.places.partitions import is_collection
 from widemargin.problem import Folds, Problem
 from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
-from widemargin.svm.grid import Grid, Width
+from widemargin.svm.grid import Found, Grid, Width
 from widemargin.svm.grid_search import GridSearch
+from widemargin.svm.grid_walk import GridWalk
 from widemargin.svm.margin_classifier import (
     CellParameters,
     MarginClassifier,
     check_cells,
     check_cuttable,
+    check_loss,
 )
 from widemargin.svm.scoring import HeldOut, Judge
+from widemargin.svm.search_of_shards import ShardsSearch
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
@@ -44,6 +54,10 @@ _LEAST_TIME = 1e-3
 _MANY_FEATURES = 100
 # Rows of a cell where nothing else is said.
 _CELL_ROWS = TrialSizes().cells[0]
+# Rows of a Dask collection up to which it is searched in memory.
+_FEW_ROWS = ExactSizes().always
+# Bytes of a decision value of a row that is held out, in this process.
+_BYTES_OF_VALUE = 24
 
 
 @parameters
@@ -224,16 +238,22 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             The fitted classifier.
         """
         with self._fitting() as resources:
-            data = self._labelled(X, y, sample_weight)
-            grid = self._grid()
-            if isinstance(self.cv, Integral):
-                check.check_count("cv", self.cv, least=2)
-            splits = check_cv(self.cv, data.y, classifier=True).split(data.X, data.y)
-            folds = Folds(splits, data.weight)
-            with reporting(self, len(data.y), data.X, data.y, verbose=self.verbose > 1) as report:
-                best = self._searched(data, folds, grid, replace(resources, report=report))
+            collection: Collection | None = None
+            if is_collection(X):
+                collection = self._collection(X, y, sample_weight, resources)
+                if collection.n <= _FEW_ROWS and self.engine != "span":
+                    (X, y, sample_weight), collection = collection.in_memory(), None
+            if collection is None:
+                data = self._labelled(X, y, sample_weight)
+                X, y = data.X, data.y
+                best, found = self._searched(data, resources)
+            else:
+                best, found = self._searched_in_places(collection, resources)
+        # Whatever the search has kept of the rows is gone before the final fit begins.
+        collection = None
         best.max_time = _seconds(resources.deadline)
-        best.fit(data.X, data.y, sample_weight)
+        best.fit(X, y, sample_weight)
+        self._keep(found)
         self.best_estimator_: MarginClassifier = best
         self.classes_ = best.classes_
         self.certificate_ = best.certificate_
@@ -253,9 +273,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second class, or largest for the predicted one.
         """
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return self.best_estimator_.decision_function(X)
+        return self.best_estimator_.decision_function(self._known(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the sign, or the argmax, of `decision_function`.
@@ -270,9 +288,34 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         ndarray of shape (n_samples,)
             Labels.
         """
+        return self.best_estimator_.predict(self._known(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Rows.
+        y : array-like or Dask collection of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        return self.best_estimator_.score(self._known(X), y, sample_weight)
+
+    def _known(self, X: Any) -> Any:
+        """Return rows that the best machine may be asked about."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return self.best_estimator_.predict(X)
+        if not is_collection(X):
+            return self._validated(X, reset=False)
+        self._note_columns(X, reset=False)
+        return X
 
     # The steps of `fit`.
 
@@ -309,21 +352,13 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         named = self.kernels if isinstance(self.kernels, (list, tuple)) else [self.kernel]
         return any(isinstance(each, str) and each == "precomputed" for each in named)
 
-    def _searched(
-        self, data: Labelled, folds: Folds, grid: Grid, resources: Resources
-    ) -> MarginClassifier:
-        """Score the grid, and return the best machine, not fitted yet."""
+    def _searched(self, data: Labelled, resources: Resources) -> tuple[MarginClassifier, Found]:
+        """Score the grid on rows in memory."""
+        self._check_cv()
+        splits = check_cv(self.cv, data.y, classifier=True).split(data.X, data.y)
+        folds = Folds(splits, data.weight)
         distinct = self._distinct(data, resources, apart=folds.kind)
-        scale = self._resolved_gamma("scale", distinct)
-        grid = grid.on(scale, self.n_features_in_)
-        search = GridSearch(
-            grid,
-            folds,
-            Judge(self.scoring, data.code, data.weight, data.classes),
-            self._options(resources),
-            ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0),
-            per_cell=self.per_cell and self.engine == "cells",
-        )
+        grid = self._grid().on(self._resolved_gamma("scale", distinct), self.n_features_in_)
         problem = self._problem(
             data, distinct, C=grid.Cs[0], gamma=1.0, class_weight=self.class_weight
         )
@@ -336,12 +371,92 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             pairs = self._machine().stated(own)
             return pairs, pairs if self.multi_class == "ovo" else own
 
-        search.run(stated, gamma)
+        judge = Judge(self.scoring, data.code, data.weight, data.classes)
+        per_cell = self.per_cell and self.engine == "cells"
+        with self._reporting(len(data.y), resources, data.X, data.y) as options:
+            shown = (grid, folds.n, options, self._bar(grid))
+            search = GridSearch(*shown, folds, judge, stated, gamma, per_cell)
+            return self._walked(search)
+
+    def _searched_in_places(
+        self, collection: Collection, resources: Resources
+    ) -> tuple[MarginClassifier, Found]:
+        """Score the grid on the rows of a Dask collection, in a span."""
+        more = _BYTES_OF_VALUE * len(collection.classes) if self.scoring is not None else 0
+        labels = gathered_labels(collection.source, collection.n, resources.memory, more)
+        self._check_cv()
+        folds = labels.folds(self.cv)
+        # Not before all rows were found to be good: nothing shall be half fitted.
+        self._note_columns(collection.given[0], reset=True)
+        grid = self._grid().on(collection.gamma("scale"), self.n_features_in_)
+
+        def kernel(width: Width) -> Kernel:
+            gamma = 1.0 if width.gamma is None else collection.gamma(width.gamma)
+            return self._kernel(gamma, width.kernel)
+
+        stated = collection.stated(
+            kernel(grid.widths[0]), self.multi_class, self.class_weight, grid.Cs[0]
+        )
+        rows = FoldsOfShards.of(
+            collection.source,
+            collection.facts,
+            stated,
+            folds,
+            most_C=grid.Cs[-1],
+            decisions=self.scoring is not None,
+        )
+        judge = Judge(
+            self.scoring, labels.among(collection.classes), labels.used, collection.classes
+        )
+        with self._reporting(collection.n, resources) as options:
+            return self._walked(
+                ShardsSearch(grid, folds.n, options, self._bar(grid), rows, judge, kernel)
+            )
+
+    def _collection(self, X: Any, y: Any, sample_weight: Any, resources: Resources) -> Collection:
+        """Look at a Dask collection, or raise if it cannot be searched with these parameters."""
+        if self._precomputed():
+            raise ValueError(
+                "kernel='precomputed' needs the matrix in memory, but X is a Dask collection; pass "
+                "its rows and a kernel by name, or X.compute()."
+            )
+        collection = Collection.of(X, y, sample_weight, self.memory, resources)
+        if collection.n > _FEW_ROWS:
+            if self.engine in ("exact", "cells"):
+                raise ValueError(
+                    f"engine={self.engine!r} searches rows in memory, but X is a Dask collection "
+                    f"of {collection.n:,} rows, and no more than {_FEW_ROWS:,} are gathered; use "
+                    "engine='span', or pass X.compute()."
+                )
+            check_loss(self.loss, "span", self.max_vectors, self.vectors)
+        return collection
+
+    def _check_cv(self) -> None:
+        if isinstance(self.cv, Integral):
+            check.check_count("cv", self.cv, least=2)
+
+    def _bar(self, grid: Grid) -> ProgressBar:
+        return ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0)
+
+    @contextmanager
+    def _reporting(self, n: int, resources: Resources, *data: Any) -> Iterator[ChoiceOptions]:
+        """Yield how machines are fitted, each step of which is told."""
+        with reporting(self, n, *data, verbose=self.verbose > 1) as report:
+            yield self._options(replace(resources, report=report))
+
+    def _walked(self, search: GridWalk) -> tuple[MarginClassifier, Found]:
+        """Go through the grid; return the best machine, not fitted yet, and all scores."""
+        search.run()
         search.bar.close()
-        self._keep(search)
+        index, score = search.found.best()
+        if search.ended and np.isnan(score):
+            assert search.cut is not None
+            if search.cut.kind is Ended.LOST:
+                raise PlaceLost(f"There is no score yet, and {search.cut.reason}.")
+            raise KeyboardInterrupt("the search was interrupted before it had any score")
         if search.cut is not None:
-            self._warn(search.cut, int(search.found.finished.sum()), grid)
-        return self._best_machine(search)
+            self._warn(search.cut, search.found, search.grid.params[index])
+        return self._best_machine(search, index), search.found
 
     def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what a search is to know of the parameters."""
@@ -356,10 +471,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         machine.n_features_in_ = self.n_features_in_
         return machine
 
-    def _best_machine(self, search: GridSearch) -> MarginClassifier:
+    def _best_machine(self, search: GridWalk, index: int) -> MarginClassifier:
         """Return the machine with the best parameters, in the engine that they were found in."""
-        best = self._machine(**self.best_params_)
-        engine = search.engines[self.best_index_ % len(search.grid.widths)]
+        best = self._machine(**search.grid.params[index])
+        engine = search.engines[index % len(search.grid.widths)]
         if self.engine == "auto":
             best.engine = engine
         if search.choices is not None:
@@ -371,22 +486,19 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             best.cells = _CELL_ROWS
         return best
 
-    def _keep(self, search: GridSearch) -> None:
-        index, score = search.found.best()
-        if search.interrupted and np.isnan(score):
-            raise KeyboardInterrupt("the search was interrupted before it had any score")
-        self.cv_results_ = search.found.results()
-        self.best_index_, self.best_score_ = index, score
-        self.best_params_ = self.cv_results_["params"][index]
-        self.n_splits_ = search.folds.n
+    def _keep(self, found: Found) -> None:
+        self.cv_results_ = found.results()
+        self.best_index_, self.best_score_ = found.best()
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+        self.n_splits_ = found.scores.shape[2]
 
-    def _warn(self, cut: Stop, n_finished: int, grid: Grid) -> None:
+    def _warn(self, cut: Stop, found: Found, best: dict[str, Any]) -> None:
         """Say that the search was cut short, before the final fit begins."""
-        n_Cs = len(grid.Cs)
+        n_Cs, n_finished = len(found.grid.Cs), int(found.finished.sum())
         warn_user(
             f"The search of MarginClassifierCV was cut short ({cut.reason}): {n_finished * n_Cs} "
-            f"of {len(grid.widths) * n_Cs} pairs of C and gamma have been scored with machines "
-            f"that are finished. {self.best_params_} is the best that is known, and is fitted now; "
+            f"of {len(found.grid.widths) * n_Cs} pairs of C and gamma have been scored with "
+            f"machines that are finished. {best} is the best that is known, and is fitted now; "
             "give it more time, or a smaller grid.",
         )
 
