@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import Matrix, Values, Vector
 from widemargin.kernels import Kernel
 from widemargin.loop import Stop
+from widemargin.places.collection import Collection
 from widemargin.places.loading import (
     Facts,
     Loaded,
@@ -263,8 +264,7 @@ class FoldsOfShards:
     @classmethod
     def of(
         cls,
-        source: Source,
-        facts: Sequence[Facts],
+        collection: Collection,
         stated: Statement,
         folds: Folds,
         *,
@@ -275,13 +275,16 @@ class FoldsOfShards:
 
         Parameters
         ----------
-        source, facts, stated, folds
+        collection : Collection
+            The rows.
+        stated, folds
             The attributes.
         most_C : float
             The largest C; that of `stated` is the smallest.
         decisions : bool
             Whether decision values of single rows will be asked for.
         """
+        source, facts = collection.source, collection.facts
         # Numbers as small as they can be: they travel.
         kind = folds.kind.astype(np.min_scalar_type(len(folds.counts)))
         plans = [

@@ -15,8 +15,10 @@ from widemargin.places.loading import Loaded
 from widemargin.places.sources import Source
 from widemargin.problem import Folds, distinct_labels
 
-# Bytes of each row that folds take while they are made.
+# Bytes of each row that folds take while they are made,
 _BYTES_OF_ROW = 100
+# and of each of its decision values while they are scored.
+_BYTES_OF_VALUE = 24
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Labels:
         return np.asarray(number.astype(self.code.dtype)[self.code])
 
 
-def gathered_labels(source: Source, n: int, memory: int, bytes_more: int = 0) -> Labels:
+def gathered_labels(source: Source, n: int, memory: int, columns: int = 0) -> Labels:
     """Return the labels of all rows, or raise if what is made of them does not fit into memory.
 
     Parameters
@@ -62,15 +64,15 @@ def gathered_labels(source: Source, n: int, memory: int, bytes_more: int = 0) ->
         How many there are.
     memory : int
         Budget of this process in bytes.
-    bytes_more : int, default=0
-        What is needed of each row beside labels and folds.
+    columns : int, default=0
+        Decision values of each row that will be needed at a time.
     """
-    needed = n * (_BYTES_OF_ROW + bytes_more)
+    needed = n * (_BYTES_OF_ROW + _BYTES_OF_VALUE * columns)
     if needed > memory:
         raise ValueError(
-            f"The folds of {n:,} rows take {needed / 1e6:,.0f} MB in this process, but memory "
-            f"allows {memory / 1e6:,.0f} MB; give more memory, or search on a part of the rows "
-            "and fit MarginClassifier with what is best there to all."
+            f"Folds and labels of {n:,} rows take {needed / 1e6:,.0f} MB in this process, but "
+            f"memory allows {memory / 1e6:,.0f} MB; give more memory, or search on a part of "
+            "the rows and fit MarginClassifier with what is best there to all."
         )
     return joined_labels(source.ask("labels", labels_of))
 

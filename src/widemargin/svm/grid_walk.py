@@ -11,7 +11,7 @@ import numpy as np
 from widemargin.arrays import Vector
 from widemargin.base.progress import ProgressBar
 from widemargin.cells.held_out import CellChoices
-from widemargin.loop import Ended, Stop
+from widemargin.loop import Ended, PlaceLost, Stop
 from widemargin.svm.engine_choice import ChoiceOptions
 from widemargin.svm.grid import Found, Grid
 from widemargin.svm.scoring import GridScores
@@ -75,6 +75,26 @@ class GridWalk(ABC):
                 self.cut = each.cut if _ends(each.cut) else self.cut or each.cut
             self.bar.advance(0.0, self._said(group))
             w += len(group)
+
+    def best(self) -> int:
+        """Return which pair is best, or raise if the search has ended before it had any score."""
+        index, score = self.found.best()
+        if not (self.ended and np.isnan(score)):
+            return index
+        if self.cut is not None and self.cut.kind is Ended.LOST:
+            raise PlaceLost(f"the search had no score yet, and {self.cut.reason}")
+        raise KeyboardInterrupt("the search was interrupted before it had any score")
+
+    def said_of_cut(self, index: int) -> str:
+        """Return what a user is to know of a search that was cut short."""
+        assert self.cut is not None
+        n_Cs, n_finished = len(self.grid.Cs), int(self.found.finished.sum())
+        return (
+            f"The search of MarginClassifierCV was cut short ({self.cut.reason}): "
+            f"{n_finished * n_Cs} of {len(self.grid.widths) * n_Cs} pairs of C and gamma have been "
+            f"scored with machines that are finished. {self.grid.params[index]} is the best that "
+            "is known, and is fitted now; give it more time, or a smaller grid."
+        )
 
     @property
     def ended(self) -> bool:

@@ -8,17 +8,12 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
-    KernelEstimator,
     Labelled,
     reporting,
     warn_user,
@@ -26,14 +21,14 @@ from widemargin.base.estimator import (
 )
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.progress import ProgressBar
-from widemargin.cells.uncut import ExactSizes
 from widemargin.kernels import Kernel
-from widemargin.loop import Deadline, Ended, PlaceLost, Resources, Stop
+from widemargin.loop import Deadline, Resources
 from widemargin.places.collection import Collection
 from widemargin.places.folds_of_shards import FoldsOfShards
 from widemargin.places.labels import gathered_labels
 from widemargin.places.partitions import is_collection
 from widemargin.problem import Folds, Problem
+from widemargin.svm.answers_by_best import AnswersByBest
 from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.svm.grid import Found, Grid, Width
 from widemargin.svm.grid_search import GridSearch
@@ -43,10 +38,9 @@ from widemargin.svm.margin_classifier import (
     MarginClassifier,
     check_cells,
     check_cuttable,
-    check_loss,
 )
 from widemargin.svm.scoring import HeldOut, Judge
-from widemargin.svm.search_of_shards import ShardsSearch
+from widemargin.svm.search_of_shards import ShardsSearch, is_gathered
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
@@ -54,14 +48,10 @@ _LEAST_TIME = 1e-3
 _MANY_FEATURES = 100
 # Rows of a cell where nothing else is said.
 _CELL_ROWS = TrialSizes().cells[0]
-# Rows of a Dask collection up to which it is searched in memory.
-_FEW_ROWS = ExactSizes().always
-# Bytes of a decision value of a row that is held out, in this process.
-_BYTES_OF_VALUE = 24
 
 
 @parameters
-class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
+class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     """`MarginClassifier` with C and gamma chosen by cross-validation, all folds in one fit.
 
     All values of C and all folds of one kernel width share their kernel values. On few rows these
@@ -82,7 +72,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         `gammas` a number: then it is the Gaussian and the Laplacian kernel, or the exponential one
         for more than 100 features, whose values take less time.
     cv : int, splitter or iterable, default=5
-        Folds, as in `GridSearchCV`.
+        Folds, as in `GridSearchCV`. A splitter gets the labels of a Dask collection, and zeros for
+        its rows.
     scoring : str or callable, default=None
         As in `GridSearchCV`; None is the accuracy, weighted by `sample_weight`. Only the decision
         function and predictions are there to be scored.
@@ -98,7 +89,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         How the best pair is found, and fitted to all rows: "auto" is by exact machines where
         `MarginClassifier` would take those and the kernel matrix of all rows fits into half of
         `memory`, and otherwise in a span or in cells, whichever does better on held-out rows of a
-        sample, each with its own best pair.
+        sample, each with its own best pair. A Dask collection of more than 5,000 rows is searched
+        in a span, with fewer in memory.
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
         With ``engine="cells"``: the size or the centres of the cells; "auto" is 300 rows.
     overlap : float, default=0.3
@@ -225,11 +217,11 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Training rows; a kernel matrix if ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
+        y : array-like or Dask collection of shape (n_samples,)
             Labels of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the score.
 
         Returns
@@ -240,8 +232,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         with self._fitting() as resources:
             collection: Collection | None = None
             if is_collection(X):
-                collection = self._collection(X, y, sample_weight, resources)
-                if collection.n <= _FEW_ROWS and self.engine != "span":
+                collection = Collection.of(X, y, sample_weight, self.memory, resources)
+                if is_gathered(collection.n, self._machine(), self._precomputed()):
                     (X, y, sample_weight), collection = collection.in_memory(), None
             if collection is None:
                 data = self._labelled(X, y, sample_weight)
@@ -259,63 +251,6 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         self.certificate_ = best.certificate_
         self.n_iter_ = best.n_iter_
         return self
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the decision function of the best machine.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for the second class, or largest for the predicted one.
-        """
-        return self.best_estimator_.decision_function(self._known(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each row: the sign, or the argmax, of `decision_function`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        return self.best_estimator_.predict(self._known(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Rows.
-        y : array-like or Dask collection of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
-            Weights.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        return self.best_estimator_.score(self._known(X), y, sample_weight)
-
-    def _known(self, X: Any) -> Any:
-        """Return rows that the best machine may be asked about."""
-        check_is_fitted(self)
-        if not is_collection(X):
-            return self._validated(X, reset=False)
-        self._note_columns(X, reset=False)
-        return X
 
     # The steps of `fit`.
 
@@ -382,9 +317,10 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         self, collection: Collection, resources: Resources
     ) -> tuple[MarginClassifier, Found]:
         """Score the grid on the rows of a Dask collection, in a span."""
-        more = _BYTES_OF_VALUE * len(collection.classes) if self.scoring is not None else 0
-        labels = gathered_labels(collection.source, collection.n, resources.memory, more)
         self._check_cv()
+        n, scored = collection.n, self.scoring is not None
+        columns = len(collection.classes) if scored else 0
+        labels = gathered_labels(collection.source, n, resources.memory, columns)
         folds = labels.folds(self.cv)
         # Not before all rows were found to be good: nothing shall be half fitted.
         self._note_columns(collection.given[0], reset=True)
@@ -394,42 +330,15 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             gamma = 1.0 if width.gamma is None else collection.gamma(width.gamma)
             return self._kernel(gamma, width.kernel)
 
-        stated = collection.stated(
-            kernel(grid.widths[0]), self.multi_class, self.class_weight, grid.Cs[0]
-        )
+        first = kernel(grid.widths[0]), self.multi_class, self.class_weight, grid.Cs[0]
         rows = FoldsOfShards.of(
-            collection.source,
-            collection.facts,
-            stated,
-            folds,
-            most_C=grid.Cs[-1],
-            decisions=self.scoring is not None,
+            collection, collection.stated(*first), folds, most_C=grid.Cs[-1], decisions=scored
         )
-        judge = Judge(
-            self.scoring, labels.among(collection.classes), labels.used, collection.classes
-        )
-        with self._reporting(collection.n, resources) as options:
-            return self._walked(
-                ShardsSearch(grid, folds.n, options, self._bar(grid), rows, judge, kernel)
-            )
-
-    def _collection(self, X: Any, y: Any, sample_weight: Any, resources: Resources) -> Collection:
-        """Look at a Dask collection, or raise if it cannot be searched with these parameters."""
-        if self._precomputed():
-            raise ValueError(
-                "kernel='precomputed' needs the matrix in memory, but X is a Dask collection; pass "
-                "its rows and a kernel by name, or X.compute()."
-            )
-        collection = Collection.of(X, y, sample_weight, self.memory, resources)
-        if collection.n > _FEW_ROWS:
-            if self.engine in ("exact", "cells"):
-                raise ValueError(
-                    f"engine={self.engine!r} searches rows in memory, but X is a Dask collection "
-                    f"of {collection.n:,} rows, and no more than {_FEW_ROWS:,} are gathered; use "
-                    "engine='span', or pass X.compute()."
-                )
-            check_loss(self.loss, "span", self.max_vectors, self.vectors)
-        return collection
+        classes = collection.classes
+        judge = Judge(self.scoring, labels.among(classes), labels.used, classes)
+        with self._reporting(n, resources) as options:
+            shown = (grid, folds.n, options, self._bar(grid))
+            return self._walked(ShardsSearch(*shown, rows, judge, kernel))
 
     def _check_cv(self) -> None:
         if isinstance(self.cv, Integral):
@@ -448,28 +357,24 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         """Go through the grid; return the best machine, not fitted yet, and all scores."""
         search.run()
         search.bar.close()
-        index, score = search.found.best()
-        if search.ended and np.isnan(score):
-            assert search.cut is not None
-            if search.cut.kind is Ended.LOST:
-                raise PlaceLost(f"There is no score yet, and {search.cut.reason}.")
-            raise KeyboardInterrupt("the search was interrupted before it had any score")
+        index = search.best()
         if search.cut is not None:
-            self._warn(search.cut, search.found, search.grid.params[index])
+            # Before the final fit begins.
+            warn_user(search.said_of_cut(index))
         return self._best_machine(search, index), search.found
 
     def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what a search is to know of the parameters."""
-        chosen = self._machine().options(resources)
+        machine = self._machine()
+        machine.n_features_in_ = self.n_features_in_
+        chosen = machine.options(resources)
         size = _CELL_ROWS if isinstance(self.cells, str) else self.cells
         return replace(chosen, cells=size, loss="squared_hinge")
 
     def _machine(self, **found: Any) -> MarginClassifier:
         names = MarginClassifier().get_params(deep=False)
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        machine = MarginClassifier(**shared | found)
-        machine.n_features_in_ = self.n_features_in_
-        return machine
+        return MarginClassifier(**shared | found)
 
     def _best_machine(self, search: GridWalk, index: int) -> MarginClassifier:
         """Return the machine with the best parameters, in the engine that they were found in."""
@@ -491,16 +396,6 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         self.best_index_, self.best_score_ = found.best()
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.n_splits_ = found.scores.shape[2]
-
-    def _warn(self, cut: Stop, found: Found, best: dict[str, Any]) -> None:
-        """Say that the search was cut short, before the final fit begins."""
-        n_Cs, n_finished = len(found.grid.Cs), int(found.finished.sum())
-        warn_user(
-            f"The search of MarginClassifierCV was cut short ({cut.reason}): {n_finished * n_Cs} "
-            f"of {len(found.grid.widths) * n_Cs} pairs of C and gamma have been scored with "
-            f"machines that are finished. {best} is the best that is known, and is fitted now; "
-            "give it more time, or a smaller grid.",
-        )
 
 
 def _seconds(deadline: Deadline) -> float | None:
