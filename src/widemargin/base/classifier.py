@@ -4,36 +4,33 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
-    KernelEstimator,
     as_stored,
     dense,
     reporting,
     warn_user,
     with_callbacks,
 )
+from widemargin.base.lazy_answers import LazyAnswers
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
-from widemargin.places.partitions import is_collection, mapped
+from widemargin.places.partitions import is_collection
 from widemargin.problem import Problem, class_scores, one_vs_one, winners
 from widemargin.rows import Rows
 
 
 @parameters
-class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
+class KernelClassifier(CallbackSupportMixin, LazyAnswers):
     """A kernel classifier: a subclass says which engine finds its machine."""
 
     C: float = positional(1.0, check.positive)
@@ -140,41 +137,6 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         values = self._values_at(X)
         two = len(self.classes_) == 2
         return winners(self.classes_, values[:, 0] if two else self._class_scores(values))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Rows.
-        y : array-like or Dask collection of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
-            Weights.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        if not is_collection(X):
-            return float(super().score(X, y, sample_weight))
-        import dask
-
-        # Labels of all rows are computed, the rows themselves block by block.
-        predicted, labels, weight = dask.compute(self.predict(X), y, sample_weight)
-        return float(accuracy_score(np.asarray(labels), predicted, sample_weight=weight))
-
-    def _lazily(self, method: Any, X: Any) -> Any:
-        """Return a lazy Dask array of what a method says of the rows of a collection."""
-        check_is_fitted(self)
-        self._note_columns(X, reset=False)
-        # Of one row of zeros: the type and the dimensions of an answer.
-        names = getattr(X, "_meta", None) if hasattr(X, "columns") else None
-        one = np.zeros((1, self.n_features_in_))
-        meta = method(self, one if names is None else type(names)(one, columns=names.columns))
-        return mapped(partial(method, self), X, meta[:0])
 
     def _values_at(self, X: Any) -> Matrix:
         """Return the decision values of a user's rows, a column for each problem."""

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.base.classifier import KernelClassifier
-from widemargin.base.estimator import KernelEstimator
+from widemargin.base.lazy_answers import LazyAnswers
 from widemargin.places.partitions import is_collection
 
 
-class AnswersByBest(ClassifierMixin, KernelEstimator):
+class AnswersByBest(LazyAnswers):
     """What `best_estimator_` says is what is said."""
 
     best_estimator_: KernelClassifier
@@ -33,7 +32,11 @@ class AnswersByBest(ClassifierMixin, KernelEstimator):
             Positive for the second class, or largest for the predicted one; a lazy Dask array of a
             collection.
         """
-        return self.best_estimator_.decision_function(self._known(X))
+        if is_collection(X):
+            lazy: NDArray[np.float64] = self._lazily(type(self).decision_function, X)
+            return lazy
+        X = self._known(X)
+        return self.best_estimator_.decision_function(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the sign, or the argmax, of `decision_function`.
@@ -48,31 +51,15 @@ class AnswersByBest(ClassifierMixin, KernelEstimator):
         ndarray of shape (n_samples,)
             Labels; a lazy Dask array of a collection.
         """
-        return self.best_estimator_.predict(self._known(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Rows.
-        y : array-like or Dask collection of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
-            Weights.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        return self.best_estimator_.score(self._known(X), y, sample_weight)
+        if is_collection(X):
+            lazy: NDArray[Any] = self._lazily(type(self).predict, X)
+            return lazy
+        X = self._known(X)
+        return self.best_estimator_.predict(X)
 
     def _known(self, X: Any) -> Any:
         """Return rows that the best machine may be asked about."""
         check_is_fitted(self)
-        if not is_collection(X):
-            return self._validated(X, reset=False)
-        self._note_columns(X, reset=False)
-        return X
+        checked = self._validated(X, reset=False)
+        # It knows names of columns if it was fitted to a collection that has some.
+        return X if hasattr(self.best_estimator_, "feature_names_in_") else checked

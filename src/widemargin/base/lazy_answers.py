@@ -1,0 +1,53 @@
+"""What a classifier says of the rows of a Dask collection: lazily, block by block."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.base.estimator import KernelEstimator
+from widemargin.places.partitions import is_collection, mapped
+
+
+class LazyAnswers(ClassifierMixin, KernelEstimator):
+    """A classifier that may be asked about the rows of a Dask collection."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
+            Rows.
+        y : array-like or Dask collection of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        if not is_collection(X):
+            return float(super().score(X, y, sample_weight))
+        import dask
+
+        # Labels of all rows are computed, the rows themselves block by block.
+        predicted, labels, weight = dask.compute(self.predict(X), y, sample_weight)
+        return float(accuracy_score(np.asarray(labels), predicted, sample_weight=weight))
+
+    def _lazily(self, method: Any, X: Any) -> Any:
+        """Return a lazy Dask array of what a method says of the rows of a collection."""
+        check_is_fitted(self)
+        self._note_columns(X, reset=False)
+        # Of one row of zeros: the type and the dimensions of an answer.
+        names = getattr(X, "_meta", None) if hasattr(X, "columns") else None
+        one = np.zeros((1, self.n_features_in_))
+        meta = method(self, one if names is None else type(names)(one, columns=names.columns))
+        return mapped(partial(method, self), X, meta[:0])
