@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin import MarginClassifier
+from widemargin import MarginClassifier, MarginClassifierCV
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -82,6 +82,39 @@ def test_a_cluster_gives_the_machine_of_the_array_also_when_a_worker_dies(client
         assert len(steps) > at
         assert_array_equal(disturbed.dual_coef_, there.dual_coef_)
         assert_array_equal(disturbed.intercept_, there.intercept_)
+
+
+def test_a_search_has_the_scores_of_the_array_also_when_a_worker_dies(client):
+    X, y = _rows(1000)
+    dX, dy = _cut(X, y)
+    grid = SPAN | {"Cs": [0.1, 1.0], "gammas": ["scale"], "cv": 2, "max_vectors": 30}
+    by_rows = grid | {"scoring": "balanced_accuracy"}
+    ranks = MarginClassifierCV(**by_rows).fit(X, y)
+    there = MarginClassifierCV(**by_rows).fit(dX, dy)
+    here = MarginClassifierCV(**grid).fit(X, y)
+    steps = []
+
+    class Killing(MarginClassifierCV):
+        def _options(self, resources):
+            found = super()._options(resources)
+
+            def report(certificate):
+                steps.append(certificate)
+                if len(steps) == 4:
+                    _kill(client)
+                return False
+
+            return type(found)(**vars(found) | {"report": report})
+
+    disturbed = Killing(**grid).fit(dX, dy)
+    assert len(steps) > 4
+    for one, two in ((ranks, there), (here, disturbed)):
+        assert one.best_params_ == two.best_params_
+        for k in range(2):
+            name = f"split{k}_test_score"
+            assert_allclose(two.cv_results_[name], one.cv_results_[name], atol=1e-9)
+    values = here.decision_function(X)
+    assert_allclose(disturbed.decision_function(X), values, atol=1e-6 * np.abs(values).max())
 
 
 def test_a_bad_row_on_a_worker_is_an_error_that_names_its_partition(client):

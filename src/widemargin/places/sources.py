@@ -231,7 +231,11 @@ class Cluster:
         self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
     ) -> list[Any]:
         """Return what a function makes of the rows of each shard and its plan, on the workers."""
-        with loss_is_told():
+        import dask
+
+        # A plan may say something of each row, and must be there when a worker has died.
+        ways = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+        with loss_is_told(), dask.config.set(ways):
             found = self._gathered(function, [(plan, None) for plan in plans], name, gather=False)
         self._loaded = []
         return found
