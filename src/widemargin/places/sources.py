@@ -20,7 +20,7 @@ from widemargin.places.loading import (
     load,
     shard_of,
 )
-from widemargin.places.on_workers import OnWorkers, named
+from widemargin.places.on_workers import OnWorkers, first_state, named
 from widemargin.places.partitions import Partitions
 from widemargin.span.shards import Here, Place
 
@@ -197,7 +197,7 @@ class Cluster:
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, which stay on their workers."""
-        states = self._gathered(shard_of, [(plan,) for plan in plans], "shard", gather=False)
+        states = self._gathered(first_state, [(plan,) for plan in plans], "shard", gather=False)
         self._loaded = []
         return OnWorkers(self.client, states)
 
