@@ -99,6 +99,8 @@ class Shards:
         self._first: dict[int, Each] = {0: Each(0 for _ in place.sizes), self.n: Each(place.sizes)}
         # For how many rows of each shard values are kept, for numbers of vectors.
         self._kept: dict[int, list[int]] = {}
+        # Whether the values of all rows are known to be kept and computed.
+        self._complete = False
 
     @classmethod
     def here(
@@ -162,6 +164,7 @@ class Shards:
         """Begin anew, with kernel values of this precision in as many bytes as before."""
         self.place.tell("restart", dtype)
         self._kept.clear()
+        self._complete = False
         if isinstance(self.place, Here) and not self.many:
             self.step = self.only.values.step
 
@@ -177,13 +180,16 @@ class Shards:
     @property
     def complete(self) -> bool:
         """Whether the values of all rows are kept and computed."""
-        return all(self.place.ask("complete"))
+        if not self._complete:
+            self._complete = all(self.place.ask("complete"))
+        return self._complete
 
     # Vectors.
 
     def add(self, vectors: NDArray[Any]) -> None:
         """Let vectors join."""
         self.place.tell("add", vectors)
+        self._complete = False
 
     def draw(self, count: int, seed: int, n_rows: int | None) -> tuple[NDArray[Any], ...]:
         """Draw rows; return them with their classes, weights, numbers and groups.
@@ -290,6 +296,7 @@ class Shards:
     def bring_near(self, limit: float, near: Each) -> int:
         """Bring these rows to the front, and return how many they are."""
         self.place.tell("bring_near", limit)
+        self._complete = False
         # Other rows are the first ones now.
         self._first = {n: each for n, each in self._first.items() if n in (0, self.n)}
         self._first[sum(near)] = near
