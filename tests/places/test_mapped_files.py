@@ -70,7 +70,7 @@ def test_it_needs_no_dask(file, in_pieces, monkeypatch):
 
 
 def test_a_small_file_is_read_as_an_array(file):
-    X, y = _rows()
+    X, _ = _rows()
     stored = file(X)
     assert not partitions.is_large_map(stored, "100MB")
     assert not partitions.is_large_map(X, MEMORY)
@@ -94,7 +94,7 @@ def test_bad_rows_are_told_of_by_their_part(file, in_pieces):
 
 def test_too_little_memory_for_what_is_kept_of_each_row_is_told(file, in_pieces):
     X, y = _rows()
-    with pytest.raises(ValueError, match=r"memory leaves 0 MB for 6,000 rows.*more memory"):
+    with pytest.raises(ValueError, match=r"memory leaves 0.3 MB for 6,000 rows.*more memory"):
         MarginClassifier(**SPAN, memory="300KB").fit(file(X), y)
 
 

@@ -146,9 +146,9 @@ class SpanSize:
         state = self.state(n_rows, n_problems)
         if state > _SHARE * memory:
             raise ValueError(
-                f"memory leaves {memory / 1e6:,.0f} MB for {n_rows:,} rows, but what is kept of "
+                f"memory leaves {memory / 1e6:,.1f} MB for {n_rows:,} rows, but what is kept of "
                 f"each (class, weight, number and scores, {state // max(1, n_rows)} bytes) takes "
-                f"{state / 1e6:,.0f} MB; give more memory, or a cluster with more workers."
+                f"{state / 1e6:,.1f} MB; give more memory, or a cluster with more workers."
             )
         return max(0, int(_SHARE * memory) - state - 8 * _SHARD_MATRICES * self.vectors**2)
 
