@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from widemargin import MarginClassifierCV
 from widemargin.loop import PlaceLost
-from widemargin.places import folds_of_shards, labels
+from widemargin.places import folds_of_shards, labels, sources
 from widemargin.span.shards import Here
 from widemargin.svm import search_of_shards
 
@@ -28,6 +28,12 @@ SEARCH = {
     "tol": 1e-6,
     "cv": 3,
 }
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch):
+    """Let every partition be a shard."""
+    monkeypatch.setattr(sources, "_LEAST_SHARD", 1)
 
 
 def digits(n=600):
@@ -244,8 +250,8 @@ def test_memory_that_is_too_small_for_folds_or_scores_is_an_error(monkeypatch):
     with pytest.raises(ValueError, match=r"Folds and labels of 900 rows take 0 MB.*more memory"):
         MarginClassifierCV(**SEARCH | {"memory": 80_000}).fit(*cut(X, y))
     monkeypatch.setattr(labels, "_BYTES_OF_ROW", 1)
-    with pytest.raises(ValueError, match=r"scores of \d+ rows in 3 folds.*fewer folds"):
-        MarginClassifierCV(**SEARCH | {"memory": 50_000}).fit(*cut(X, y))
+    with pytest.raises(ValueError, match=r"memory leaves .* for 900 rows.*more memory"):
+        MarginClassifierCV(**SEARCH | {"memory": 60_000}).fit(*cut(X, y))
 
 
 def test_the_time_limit_leaves_the_best_that_is_known():
@@ -372,3 +378,15 @@ def test_parameters_that_no_collection_can_have_are_refused(monkeypatch):
     weight = (np.arange(900) > 5).astype(float)
     with pytest.raises(ValueError, match="Fold 0 of cv has no row"):
         MarginClassifierCV(**SEARCH | {"cv": [([0, 1], [2])]}).fit(*cut(X, y, weight))
+
+
+def test_a_mapped_file_that_is_larger_than_the_memory_is_searched_in_parts(tmp_path):
+    X, y = noisy(6000)
+    X = np.hstack([X, np.zeros((6000, 60))])
+    np.save(tmp_path / "rows.npy", X)
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    parameters = SEARCH | {"gammas": [0.2], "vectors": X[:30], "cv": 2, "tol": 1e-4}
+    here = MarginClassifierCV(**parameters).fit(X, y)
+    there = MarginClassifierCV(**parameters | {"memory": "2.5MB"}).fit(rows, y)
+    assert_allclose(scores_of(there), scores_of(here), atol=2e-3)
+    assert_array_equal(there.predict(rows), there.best_estimator_.predict(X))

@@ -1,4 +1,4 @@
-"""A Dask collection whose partitions were all looked at once, and found to be good."""
+"""A Dask collection, or a mapped file, whose partitions were all looked at and found to be good."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from widemargin.arrays import Matrix
 from widemargin.kernels import Kernel, resolve_gamma
 from widemargin.loop import Resources
 from widemargin.places.loading import Facts, joined
-from widemargin.places.partitions import partitions_of
+from widemargin.places.partitions import is_collection, partitions_of
 from widemargin.places.sources import Source, current_client, source_of
 from widemargin.places.span_of_shards import Statement
 from widemargin.problem import class_factors, encoded, one_vs_one, one_vs_rest
@@ -62,6 +62,8 @@ class Collection:
 
     def in_memory(self) -> tuple[Any, Any, Any]:
         """Return rows, labels and weights in the memory of this process."""
+        if not is_collection(self.given[0]):
+            return self.given
         import dask
 
         found: tuple[Any, Any, Any] = dask.compute(

@@ -287,33 +287,23 @@ class FoldsOfShards:
         source, facts = collection.source, collection.facts
         # Numbers as small as they can be: they travel.
         kind = folds.kind.astype(np.min_scalar_type(len(folds.counts)))
-        plans = [
+        plans = plans_of(source, facts, stated, _NO_SPAN, [0] * len(facts))
+        in_folds = [
             FoldPlan(
                 **vars(plan) | {"kind": kind[plan.first : plan.first + each.n]},
                 most_C=most_C,
                 decisions=decisions,
             )
-            for plan, each in zip(plans_of(source, facts, stated, _NO_SPAN), facts, strict=True)
+            for plan, each in zip(plans, facts, strict=True)
         ]
-        return cls(source, facts, stated, folds, source.made("rows", fold_rows, plans))
+        return cls(source, facts, stated, folds, source.made("rows", fold_rows, in_folds))
 
     def batches(self, n_Cs: int) -> list[list[int]]:
         """Return places of values of C whose scores fit into the memory of every shard together."""
-        fits = min(each.memory / max(1, self._scores(each, 1)) for each in self.facts)
-        if fits < 1.0:
-            worst = max(self.facts, key=lambda each: self._scores(each, 1) / each.memory)
-            raise ValueError(
-                f"The scores of {worst.n:,} rows in {self.folds.n} folds take "
-                f"{self._scores(worst, 1) / 1e6:,.0f} MB, but a shard of them may take "
-                f"{worst.memory / 1e6:,.0f} MB; give more memory, fewer folds, or more workers."
-            )
+        each = 8 * _ARRAYS_OF_SCORES * self.stated.table.shape[1] * self.folds.n
+        fits = min(memory / (each * max(1, n)) for memory, n in self.source.budgets())
         size = max(1, int(_SCORES_SHARE * fits))
         return [list(range(a, min(n_Cs, a + size))) for a in range(0, n_Cs, size)]
-
-    def _scores(self, facts: Facts, n_Cs: int) -> int:
-        """Return the bytes of all scores of a shard, in the larger of the two precisions."""
-        columns = self.stated.table.shape[1] * self.folds.n * n_Cs
-        return int(8 * _ARRAYS_OF_SCORES * facts.n * columns)
 
     def solve(self, kernel: Kernel, Cs: Vector, options: SpanOptions) -> HeldOutAnswers:
         """Fit the machines of values of C in all folds, in the span of the same vectors."""
@@ -322,6 +312,7 @@ class FoldsOfShards:
         problem = nothing.in_folds(folds, Cs)
 
         def placed(size: SpanSize) -> Place:
+            rooms = self.source.rooms(size, problem.n_problems)
             plans = [
                 BatchPlan(
                     kernel,
@@ -330,10 +321,10 @@ class FoldsOfShards:
                     folds.held,
                     self.stated.factor,
                     size.dtype,
-                    max(0, size.room_of_shard(each.memory) - self._scores(each, len(Cs))),
+                    room,
                     size.vectors,
                 )
-                for each in self.facts
+                for room in rooms
             ]
             return self.source.placed(fold_shard, self.rows, plans)
 

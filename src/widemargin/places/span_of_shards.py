@@ -69,16 +69,21 @@ def fit_span_of_shards(
     problem = on_no_rows(every, stated, options)
 
     def placed(size: SpanSize) -> Place:
-        return source.place(plans_of(source, facts, stated, size))
+        rooms = source.rooms(size, problem.n_problems)
+        return source.place(plans_of(source, facts, stated, size, rooms))
 
     solver, result = solve_in_span_of_shards(problem, every.n, placed, options)
     return fitted_of(solver, result, replace(options, report=None)), solver.problem
 
 
 def plans_of(
-    source: Source, facts: Sequence[Facts], stated: Statement, size: SpanSize
+    source: Source,
+    facts: Sequence[Facts],
+    stated: Statement,
+    size: SpanSize,
+    rooms: Sequence[int],
 ) -> list[ShardPlan]:
-    """Return what each shard of a span fit must know beside its rows."""
+    """Return what each shard of a span fit must know beside its rows; `rooms` are for values."""
     classes = joined(facts).classes
     first = np.concatenate([[0], np.cumsum([each.n for each in facts])])
     return [
@@ -90,12 +95,12 @@ def plans_of(
             stated.C,
             int(begin),
             size.dtype,
-            size.room_of_shard(each.memory),
+            room,
             size.vectors,
             each.memory,
             source.threads,
         )
-        for begin, each in zip(first, facts, strict=False)
+        for begin, each, room in zip(first, facts, rooms, strict=False)
     ]
 
 

@@ -405,7 +405,7 @@ class SpanFit(Solver[SpanState]):
         """Go on in float64 where float32 has no more to tell."""
         basis, dtype = self.basis, np.dtype(np.float64)
         factors = self.descent.factors
-        self.shards.restart(dtype, max(0, self.room - factors))
+        self.shards.restart(dtype)
         self.descent = Descent(
             self.problem, self.shards, dtype, factors, self.bounds, self.directions, None
         )

@@ -26,7 +26,6 @@ from widemargin.loop import Deadline, Resources
 from widemargin.places.collection import Collection
 from widemargin.places.folds_of_shards import FoldsOfShards
 from widemargin.places.labels import gathered_labels
-from widemargin.places.partitions import is_collection
 from widemargin.problem import Folds, Problem
 from widemargin.svm.answers_by_best import AnswersByBest
 from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
@@ -231,7 +230,7 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         """
         with self._fitting() as resources:
             collection: Collection | None = None
-            if is_collection(X):
+            if self._machine().comes_in_parts(X):
                 collection = Collection.of(X, y, sample_weight, self.memory, resources)
                 if is_gathered(collection.n, self._machine(), self._precomputed()):
                     (X, y, sample_weight), collection = collection.in_memory(), None
