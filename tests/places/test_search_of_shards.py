@@ -167,6 +167,24 @@ def test_chunks_of_unknown_size_data_frames_and_sparse_rows_are_the_same():
     assert_array_equal(answers, gathered.predict(frame[list("abcd")]))
 
 
+def test_partitions_without_rows_or_without_weight_change_nothing():
+    import pandas as pd
+
+    X, y = noisy()
+    y = (y == "yes").astype(int)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(label=y, part=np.arange(900) // 100)
+    lazy = dd.from_pandas(frame, npartitions=9)
+    lazy = lazy[lazy["part"] != 3]
+    used = frame["part"] != 3
+    here = MarginClassifierCV(**SEARCH).fit(X[used], y[used])
+    there = MarginClassifierCV(**SEARCH).fit(lazy[list("abcd")], lazy["label"])
+    assert_allclose(scores_of(there), scores_of(here), atol=1e-9)
+    assert there.score(lazy[list("abcd")], lazy["label"]) == here.score(X[used], y[used])
+    weight = used.to_numpy().astype(float)
+    here = MarginClassifierCV(**SEARCH).fit(X, y, weight)
+    same(here, MarginClassifierCV(**SEARCH).fit(*cut(X, y, weight, chunk=100)), X)
+
+
 def test_answers_are_lazy_and_scores_are_not():
     X, y = digits()
     dX, dy = cut(X, y)

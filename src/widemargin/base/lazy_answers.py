@@ -38,8 +38,10 @@ class LazyAnswers(ClassifierMixin, KernelEstimator):
             return float(super().score(X, y, sample_weight))
         import dask
 
-        # Labels of all rows are computed, the rows themselves block by block.
-        predicted, labels, weight = dask.compute(self.predict(X), y, sample_weight)
+        # Labels of all rows are computed, the rows themselves block by block. One after the other:
+        # Dask does not like arrays and series together.
+        (predicted,) = dask.compute(self.predict(X))
+        labels, weight = dask.compute(y, sample_weight)
         return float(accuracy_score(np.asarray(labels), predicted, sample_weight=weight))
 
     def _lazily(self, method: Any, X: Any) -> Any:
