@@ -96,7 +96,7 @@ class OnWorkers:
 
     def ask(self, what: str, *arguments: Any) -> list[Any]:
         """Return what the shards answer, in their order."""
-        with _loss_is_told():
+        with loss_is_told():
             return self._asked(what, *arguments)
 
     def _asked(self, what: str, *arguments: Any) -> list[Any]:
@@ -150,7 +150,7 @@ class OnWorkers:
 
 
 @contextmanager
-def _loss_is_told() -> Iterator[None]:
+def loss_is_told() -> Iterator[None]:
     """Let errors of a cluster that is not there any more be one of ours."""
     from distributed.client import ClosedClientError, FutureCancelledError
     from distributed.comm import CommClosedError

@@ -22,7 +22,7 @@ from widemargin.places.loading import (
 )
 from widemargin.places.on_workers import OnWorkers, named
 from widemargin.places.partitions import Partitions
-from widemargin.span.shards import Here, Place
+from widemargin.span.shards import Each, Here, Place, arguments_of
 
 # Shards of this process at the most: each is loaded as a whole.
 _MOST_SHARDS = 64
@@ -45,7 +45,18 @@ class Source(Protocol):
         """Return what is to be known of the rows of each shard."""
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return what a function says of the rows of each shard, in their order."""
+        """Return what a function says of the rows of each shard, in their order.
+
+        An argument of the class `Each` is another one for each shard.
+        """
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them.
+
+        It returns both; the former stay where the shards are.
+        """
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, where they are."""
@@ -69,6 +80,11 @@ def current_client() -> Any:
         return distributed.default_client()
     except ValueError:
         return None
+
+
+def part_of(pair: Any, k: int) -> Any:
+    """Return one of the results of a task."""
+    return pair[k]
 
 
 class OutOfCore:
@@ -97,19 +113,28 @@ class OutOfCore:
         """Return what is to be known of the rows of each shard, after a look at all of them."""
         share = 1.0 / len(self.groups)
         every = range(len(self.groups))
-        self._facts = [facts_of(self._loaded(k), self.memory, share) for k in every]
+        self._facts = [facts_of(self.load(k), self.memory, share) for k in every]
         return self._facts
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
-        return [function(self._loaded(k), *arguments) for k in range(len(self.groups))]
+        return [
+            function(self.load(k), *arguments_of(arguments, k)) for k in range(len(self.groups))
+        ]
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them."""
+        pairs = self.ask(name, function, *arguments)
+        return Each(made for made, _ in pairs), [said for _, said in pairs]
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, in this process."""
         return Here([self._shard(k, plan) for k, plan in enumerate(plans)])
 
     def _shard(self, k: int, plan: ShardPlan) -> Any:
-        loaded, facts = self._loaded(k), self._facts[k]
+        loaded, facts = self.load(k), self._facts[k]
         if facts.sparse:
             return shard_of(loaded, plan)
         shape = (facts.n, loaded.X.shape[1])
@@ -118,7 +143,8 @@ class OutOfCore:
         rows = PartitionRows(k, shape, dtype, block, self._cache, plan.memory, plan.threads)
         return shard_of(loaded, plan, rows)
 
-    def _loaded(self, k: int) -> Loaded:
+    def load(self, k: int) -> Loaded:
+        """Return the rows of a shard."""
         import dask
 
         group, parts = self.groups[k], self.partitions
@@ -193,12 +219,34 @@ class Cluster:
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
-        return self._gathered(function, [arguments for _ in self.groups], name, gather=True)
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        return self._gathered(function, given, name, gather=True)
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them."""
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        pairs = self._gathered(function, given, name, gather=False)
+        made, said = (
+            [self.client.submit(part_of, pair, k, key=named(name)) for pair in pairs]
+            for k in (0, 1)
+        )
+        return Each(made), list(self.client.gather(said))
+
+    def each(self, name: str, function: Callable[..., Any], *arguments: Any) -> Each:
+        """Return what a function makes of the rows of each shard, which stays there."""
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        return Each(self._gathered(function, given, name, gather=False))
+
+    def forget(self) -> None:
+        """Let go of the rows that were loaded."""
+        self._loaded = []
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, which stay on their workers."""
         states = self._gathered(shard_of, [(plan,) for plan in plans], "shard", gather=False)
-        self._loaded = []
+        self.forget()
         return OnWorkers(self.client, states)
 
     def _gathered(
