@@ -41,12 +41,27 @@ class Bucket:
     options: CellOptions
 
 
+@dataclass(frozen=True)
+class FittedBucket:
+    """The machines of a bucket.
+
+    Attributes
+    ----------
+    fits : dict
+        Machines by the numbers of their cells, as many as there was time for; their `index` holds
+        numbers of rows among all.
+    largest : int
+        Rows that train in a cell, at the most.
+    """
+
+    fits: dict[int, Fitted]
+    largest: int
+
+
 def fit_bucket(
     pieces: Sequence[Piece], bucket: Bucket, stated: Statement, deadline: Deadline
-) -> dict[int, Fitted]:
+) -> FittedBucket:
     """Return the machines of the cells of a bucket, as many as there is time for.
-
-    The machines' `index` holds numbers of rows among all.
 
     Parameters
     ----------
@@ -65,15 +80,16 @@ def fit_bucket(
     state = solver.start()
     while len(state.fits) < len(bucket.cells) and not deadline.passed:
         state = solver.step(state)
-    return {
+    fits = {
         int(bucket.cells[cell]): _with_numbers(fit, problem)
         for cell, fit in zip(solver.order, state.fits, strict=False)
     }
+    return FittedBucket(fits, max(solver.sizes))
 
 
 def fit_bucket_there(
     pieces: Sequence[Piece], bucket: Bucket, stated: Statement, seconds: float | None
-) -> dict[int, Fitted]:
+) -> FittedBucket:
     """Do the same on a worker, for so many seconds."""
     with single_threaded_blas():
         return fit_bucket(pieces, bucket, stated, Deadline.after(seconds))

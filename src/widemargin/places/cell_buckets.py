@@ -21,9 +21,8 @@ import numpy as np
 
 from widemargin.arrays import IndexArray, Vector
 from widemargin.cells.cell_engine import CellOptions
-from widemargin.expansion import Fitted
 from widemargin.loop import Deadline, PlaceLost
-from widemargin.places.bucket import Bucket, fit_bucket, fit_bucket_there
+from widemargin.places.bucket import Bucket, FittedBucket, fit_bucket, fit_bucket_there
 from widemargin.places.cell_shard import Buckets, Piece, hand_out
 from widemargin.places.on_workers import loss_is_told, named
 from widemargin.places.sorted_shards import SortedShards
@@ -70,8 +69,8 @@ class BucketPlace(Protocol):
 
     def fitted(
         self, waiting: Sequence[int], deadline: Deadline
-    ) -> Iterator[tuple[int, dict[int, Fitted]]]:
-        """Yield some of the buckets that wait, at least one, with the machines of their cells."""
+    ) -> Iterator[tuple[int, FittedBucket]]:
+        """Yield some of the buckets that wait, at least one if there is time, and their machines."""
 
     def end(self) -> None:
         """Forget what was not fitted."""
@@ -164,7 +163,7 @@ class BucketsHere:
 
     def fitted(
         self, waiting: Sequence[int], deadline: Deadline
-    ) -> Iterator[tuple[int, dict[int, Fitted]]]:
+    ) -> Iterator[tuple[int, FittedBucket]]:
         """Yield the next bucket."""
         if not self._here:
             self._collect(waiting)
@@ -253,7 +252,7 @@ class BucketsOnWorkers:
 
     def fitted(
         self, waiting: Sequence[int], deadline: Deadline
-    ) -> Iterator[tuple[int, dict[int, Fitted]]]:
+    ) -> Iterator[tuple[int, FittedBucket]]:
         """Yield the buckets that are ready, as soon as there are as many as threads."""
         with loss_is_told():
             self._submit(waiting, deadline)
@@ -291,7 +290,7 @@ class BucketsOnWorkers:
                     allow_other_workers=True,
                 )
 
-    def _ready(self, deadline: Deadline) -> list[tuple[int, dict[int, Fitted]]]:
+    def _ready(self, deadline: Deadline) -> list[tuple[int, FittedBucket]]:
         """Return the buckets that are done, once one is; none if time is over."""
         from distributed import wait
 

@@ -27,6 +27,8 @@ from widemargin.threads import single_threaded_blas
 # Depths that a shard tells of the rows outside each cell: they bound how many rows are sent for
 # nothing, one in so many.
 N_DEPTHS = 8
+# Keys that a shard tells at the most: they show how many rows it has in common with others.
+_KEYS = 4096
 
 
 @dataclass(frozen=True)
@@ -94,24 +96,41 @@ class RowCounts:
         How many there are.
     norm2 : float
         The largest k(x, x) + 1 + ridge of one of them; 0 where there is none.
+    keys : ndarray of uint64
+        The least of their keys.
     """
 
     n: int
     norm2: float
+    keys: NDArray[np.uint64]
 
 
 def sort_rows(loaded: Loaded, plan: RowsPlan) -> tuple[SortedRows, RowCounts]:
     """Return the different rows of a shard, and what is to be known of them."""
     code = codes_among(plan.classes, loaded.y, loaded.weight, "which is no class of the others.")
     if not (loaded.weight > 0).any():
-        return SortedRows(np.empty(0, dtype=np.int32), None), RowCounts(0, 0.0)
+        nothing = RowCounts(0, 0.0, np.empty(0, dtype=np.uint64))
+        return SortedRows(np.empty(0, dtype=np.int32), None), nothing
     distinct = distinct_rows(plan.rows(loaded), code, loaded.weight)
     problem = _problem_of(distinct, plan)
     small = len(loaded.y) <= np.iinfo(np.int32).max
     index = distinct.index.astype(np.int32) if small else distinct.index
     merged = len(index) < np.count_nonzero(loaded.weight > 0)
-    counts = RowCounts(problem.n, largest_norm2(problem))
+    counts = RowCounts(problem.n, largest_norm2(problem), distinct.rows.keys[:_KEYS].copy())
     return SortedRows(index, distinct.weight if merged else None), counts
+
+
+def distinct_share(counts: Sequence[RowCounts]) -> float:
+    """Return how many of the shards' different rows are different among all shards, as a share.
+
+    Rows with the least keys of all tell it.
+    """
+    keys = np.concatenate([each.keys for each in counts])
+    # Beyond the last key that a shard has told there may be more of its rows.
+    last = [each.keys[-1] for each in counts if len(each.keys) < each.n]
+    if last:
+        keys = keys[keys <= min(last)]
+    return len(np.unique(keys)) / max(1, len(keys))
 
 
 def _problem_of(distinct: Distinct, plan: RowsPlan) -> Problem:

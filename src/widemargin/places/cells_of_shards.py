@@ -36,7 +36,7 @@ from widemargin.cells.partition import (
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted
 from widemargin.loop import Ended, Limits, PlaceLost, Stop, run
-from widemargin.places.bucket import Bucket
+from widemargin.places.bucket import Bucket, FittedBucket
 from widemargin.places.cell_buckets import BucketPlace, place_of
 from widemargin.places.cell_shard import Census, assign_rows, parts_of
 from widemargin.places.sorted_shards import SortedShards
@@ -83,7 +83,7 @@ class CutShards:
     assigned : Each
         Where the rows of each shard belong.
     sizes : ndarray of int of shape (n_cells,)
-        Rows that train in each cell.
+        Rows that train in each cell; those that several shards have count in each.
     depth : ndarray of shape (n_cells,)
         A depth up to which there are as many rows outside a cell as train in it, or a few more.
     weight : ndarray of shape (n_cells, n_classes)
@@ -118,7 +118,8 @@ def cut_shards(shards: SortedShards, n_problems: int, options: CellOptions) -> C
         partition, chosen = Partition(partition.centers[filled]), chosen[filled]
     outside = sum(each.outside for each in counts)
     wanted = np.minimum(np.rint(options.overlap * inside).astype(np.intp), outside)
-    depth = depths_for(counts, wanted)
+    # Of rows that several shards have, too few could be left.
+    depth = depths_for(counts, wanted) if shards.apart else np.full(len(wanted), np.inf)
     weight = sum(each.weight for each in counts)
     return CutShards(partition, chosen, assigned, inside + wanted, depth, weight)
 
@@ -151,12 +152,15 @@ class ShardCellsState:
         The machines.
     waiting : tuple of int
         Buckets that were not fitted yet.
+    largest : int
+        Rows that train in one of the cells, at the most.
     lost : str
         Why rows cannot be reached any more.
     """
 
     fits: dict[int, Fitted]
     waiting: tuple[int, ...]
+    largest: int = 0
     lost: str = ""
 
 
@@ -216,17 +220,20 @@ class CellsOfShards:
 
     def step(self, state: ShardCellsState) -> ShardCellsState:
         """Fit the machines of some more buckets; an interrupt leaves those that are done."""
-        found: dict[int, dict[int, Fitted]] = {}
+        found: dict[int, FittedBucket] = {}
         lost = ""
         with self.options.deadline.ends_on_interrupt():
             try:
-                for bucket, fits in self.place.fitted(state.waiting, self.options.deadline):
-                    found[bucket] = fits
+                for bucket, each in self.place.fitted(state.waiting, self.options.deadline):
+                    found[bucket] = each
             except PlaceLost as error:
                 lost = str(error)
-        fits = state.fits | {cell: fit for each in found.values() for cell, fit in each.items()}
+        fits = dict(state.fits)
+        for each in found.values():
+            fits |= each.fits
         waiting = tuple(bucket for bucket in state.waiting if bucket not in found)
-        return ShardCellsState(fits, waiting, lost)
+        largest = max(state.largest, *(each.largest for each in found.values()), 0)
+        return ShardCellsState(fits, waiting, largest, lost)
 
     def finish(self, state: ShardCellsState) -> ShardCellsState:
         """Put a constant into the cells that were not reached."""
@@ -266,5 +273,4 @@ class CellsOfShards:
             return Stop(Ended.LOST, state.lost)
         if len(state.fits) < self.cells.partition.n_cells:
             return None
-        most, deadline = int(self.cells.sizes.max()), self.options.deadline
-        return outcome(self._fits(state), self.order, most, deadline)
+        return outcome(self._fits(state), self.order, state.largest, self.options.deadline)

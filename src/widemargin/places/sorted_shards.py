@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.places.cell_shard import Piece, RowsPlan, first_rows, sort_rows
+from widemargin.places.cell_shard import (
+    Piece,
+    RowsPlan,
+    distinct_share,
+    first_rows,
+    sort_rows,
+)
 from widemargin.places.loading import Facts, joined
 from widemargin.places.sources import Source
 from widemargin.places.span_of_shards import Statement
@@ -39,7 +45,9 @@ class SortedShards:
     Attributes
     ----------
     n : int
-        Rows; those that several shards have are counted in each.
+        Different rows; about as many, where shards have rows in common.
+    apart : bool
+        Whether shards have no rows in common, as far as the first ones tell.
     norm2 : float
         The largest k(x, x) + 1 + ridge of a row.
     spread : float
@@ -76,7 +84,8 @@ class SortedShards:
         self.rows, counts = source.keep("sort", sort_rows, self.plans)
         self.n_passes += 1
         self.sizes = [each.n for each in counts]
-        self.n = sum(self.sizes)
+        share = distinct_share(counts)
+        self.n, self.apart = round(share * sum(self.sizes)), share == 1.0
         self.norm2 = max(each.norm2 for each in counts)
         self.spread = float(every.variance.sum())
         self._sample: tuple[int, Distinct] | None = None
@@ -126,8 +135,7 @@ class SortedShards:
         ).with_signs(table)
 
     def _drawn(self, count: int) -> Distinct:
-        count = min(count, self.n)
-        share = count * np.array(self.sizes) / max(1, self.n)
+        share = min(1.0, count / max(1, self.n)) * np.array(self.sizes)
         more = share + _DEVIATIONS * np.sqrt(share) + _MORE
         while True:
             wanted = np.minimum(np.ceil(more), self.sizes).astype(int).tolist()
