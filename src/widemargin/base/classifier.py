@@ -66,19 +66,24 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
         if self.comes_in_parts(X):
             return self._fit_in_parts(X, y, sample_weight)
         with self._fitting() as resources:
-            data = self._labelled(X, y, sample_weight)
-            distinct = self._distinct(data, resources)
-            gamma = self._resolved_gamma(self.gamma, distinct)
-            problem = self._problem(
-                data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
-            )
-            earlier = self._earlier(problem, data.classes)
-            with reporting(self, len(data.y), data.X, data.y) as report:
-                fitted = self._fit(problem, replace(resources, report=report), earlier)
-            self.classes_, self.gamma_ = data.classes, gamma
-            self._keep(problem, fitted)
+            fitted = self._fit_rows(X, y, sample_weight, resources)
         self._warn(fitted)
         return self
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, resources: Resources) -> Fitted:
+        """Fit the machine to rows that are here."""
+        data = self._labelled(X, y, sample_weight)
+        distinct = self._distinct(data, resources)
+        gamma = self._resolved_gamma(self.gamma, distinct)
+        problem = self._problem(
+            data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
+        )
+        earlier = self._earlier(problem, data.classes)
+        with reporting(self, len(data.y), data.X, data.y) as report:
+            fitted = self._fit(problem, replace(resources, report=report), earlier)
+        self.classes_, self.gamma_ = data.classes, gamma
+        self._keep(problem, fitted)
+        return fitted
 
     def comes_in_parts(self, X: Any) -> bool:
         """Return whether rows are to be looked at in parts, where they lie."""

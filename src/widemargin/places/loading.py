@@ -55,16 +55,25 @@ def load(first: int, n_features: int, parts: Sequence[tuple[Any, Any, Any]]) -> 
     parts : sequence of (rows, labels, weights or None)
         The partitions.
     """
-    checked = [_checked(first + k, n_features, *part) for k, part in enumerate(parts)]
-    blocks = [each.X for each in checked]
+    return together([_checked(first + k, n_features, *part) for k, part in enumerate(parts)])
+
+
+def together(parts: Sequence[Loaded]) -> Loaded:
+    """Return rows of several places as those of one."""
+    return Loaded(
+        stacked([each.X for each in parts]),
+        np.concatenate([each.y for each in parts]),
+        np.concatenate([each.weight for each in parts]),
+    )
+
+
+def stacked(blocks: Sequence[Any]) -> Any:
+    """Return blocks of rows below each other, CSR if one of them is."""
     if len(blocks) == 1:
-        X = blocks[0]
-    elif any(sparse.issparse(block) for block in blocks):
-        X = sparse.vstack(blocks, format="csr")
-    else:
-        X = np.concatenate(blocks)
-    labels = np.concatenate([each.y for each in checked])
-    return Loaded(X, labels, np.concatenate([each.weight for each in checked]))
+        return blocks[0]
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.vstack(blocks, format="csr")
+    return np.concatenate(blocks)
 
 
 def _checked(number: int, n_features: int, X: Any, y: Any, weight: Any) -> Loaded:
@@ -116,6 +125,8 @@ class Facts:
         Bytes that a shard of these rows may take beside them.
     single, sparse : bool
         Whether rows are float32, and whether they are CSR.
+    nbytes : int
+        Bytes that the rows take.
     """
 
     n: int
@@ -127,6 +138,7 @@ class Facts:
     memory: int
     single: bool
     sparse: bool
+    nbytes: int = 0
 
 
 def facts_of(loaded: Loaded, memory: int | str, share: float) -> Facts:
@@ -145,7 +157,13 @@ def facts_of(loaded: Loaded, memory: int | str, share: float) -> Facts:
         mean, variance = moments.mean, moments.variance
     single = loaded.X.dtype == np.float32
     kinds = (bool(single), bool(sparse.issparse(loaded.X)))
-    return Facts(n, classes, weights, total, mean, variance, budget, *kinds)
+    return Facts(n, classes, weights, total, mean, variance, budget, *kinds, bytes_of(loaded.X))
+
+
+def bytes_of(X: Any) -> int:
+    """Return the bytes that rows take, dense or CSR."""
+    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    return sum(int(part.nbytes) for part in parts)
 
 
 def joined(parts: Sequence[Facts]) -> Facts:
@@ -166,7 +184,8 @@ def joined(parts: Sequence[Facts]) -> Facts:
     n, memory = sum(part.n for part in parts), min(part.memory for part in parts)
     variance = square / max(total, np.finfo(float).tiny)
     single, csr = all(part.single for part in parts), any(part.sparse for part in parts)
-    return Facts(n, classes, weights, total, mean, variance, memory, single, csr)
+    nbytes = sum(part.nbytes for part in parts)
+    return Facts(n, classes, weights, total, mean, variance, memory, single, csr, nbytes)
 
 
 # Shards.

@@ -167,7 +167,11 @@ class OnWorkers:
 @contextmanager
 def loss_is_told() -> Iterator[None]:
     """Let errors of a cluster that is not there any more be one of ours."""
-    from distributed.client import ClosedClientError, FutureCancelledError
+    from distributed.client import (
+        ClosedClientError,
+        FutureCancelledError,
+        FuturesCancelledError,
+    )
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
 
@@ -175,7 +179,20 @@ def loss_is_told() -> Iterator[None]:
         yield
     except PlaceLost:
         raise
-    except (CommClosedError, FutureCancelledError, ClosedClientError, OSError) as error:
-        raise PlaceLost(f"the cluster was lost: {error}") from error
+    except (
+        ClosedClientError,
+        CommClosedError,
+        FutureCancelledError,
+        FuturesCancelledError,
+        OSError,
+    ) as error:
+        raise PlaceLost(f"the cluster was lost: {_first_line(error)}") from error
     except KilledWorker as error:
-        raise PlaceLost(f"workers of the cluster died again and again: {error}") from error
+        raise PlaceLost(
+            f"workers of the cluster died again and again: {_first_line(error)}"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says, without the list of tasks that Dask puts below it."""
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(":")

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from widemargin.loop import Resources
 from widemargin.places.loading import (
@@ -24,7 +23,7 @@ from widemargin.places.loading import (
 )
 from widemargin.places.on_workers import OnWorkers, first_state, loss_is_told, named
 from widemargin.places.partitions import Partitions
-from widemargin.span.shards import Here, Place
+from widemargin.span.shards import Each, Here, Place, arguments_of
 from widemargin.span.span_engine import SpanSize
 
 # Shards of this process, about so many: each is loaded as a whole.
@@ -52,7 +51,18 @@ class Source(Protocol):
         """Return what is to be known of the rows of each shard."""
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return what a function says of the rows of each shard, in their order."""
+        """Return what a function says of the rows of each shard, in their order.
+
+        An argument of the class `Each` is another one for each shard.
+        """
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them.
+
+        It returns both; the former stay where the shards are.
+        """
 
     def budgets(self) -> list[tuple[int, int]]:
         """Return bytes, and the rows which share them, after `facts`."""
@@ -99,6 +109,11 @@ def current_client() -> Any:
         return None
 
 
+def part_of(pair: Any, k: int) -> Any:
+    """Return one of the results of a task."""
+    return pair[k]
+
+
 class OutOfCore:
     """Shards of this process, whose rows are loaded again whenever they are looked at.
 
@@ -123,14 +138,12 @@ class OutOfCore:
 
     def facts(self) -> list[Facts]:
         """Return what is to be known of the rows of each shard, after a look at all of them."""
-        found, sizes = [], []
+        found = []
         for k in range(len(self.partitions)):
-            loaded = self._load(range(k, k + 1))
             # A shard works alone: all memory is for it.
-            found.append(facts_of(loaded, self.memory, 1.0))
-            sizes.append(bytes_of(loaded.X))
+            found.append(facts_of(self._load(range(k, k + 1)), self.memory, 1.0))
             self.partitions.forget_pages()
-        self.groups = groups_of(sizes, self.memory)
+        self.groups = groups_of([each.nbytes for each in found], self.memory)
         self._facts = [joined(found[group.start : group.stop]) for group in self.groups]
         return self._facts
 
@@ -146,7 +159,16 @@ class OutOfCore:
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
-        return [function(self.loaded(k), *arguments) for k in range(len(self.groups))]
+        return [
+            function(self.loaded(k), *arguments_of(arguments, k)) for k in range(len(self.groups))
+        ]
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them."""
+        pairs = self.ask(name, function, *arguments)
+        return Each(made for made, _ in pairs), [said for _, said in pairs]
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, in this process."""
@@ -206,13 +228,6 @@ def groups_of(sizes: Sequence[int], memory: int) -> list[range]:
             first, held = k, 0
         held += size
     return [*groups, range(first, len(sizes))]
-
-
-def bytes_of(X: Any) -> int:
-    """Return what rows take, dense or CSR."""
-    if sparse.issparse(X):
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
-    return int(X.nbytes)
 
 
 class Cluster:
@@ -282,12 +297,34 @@ class Cluster:
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
-        return self._gathered(function, [arguments for _ in self.groups], name, gather=True)
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        return self._gathered(function, given, name, gather=True)
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them."""
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        pairs = self._gathered(function, given, name, gather=False)
+        made, said = (
+            [self.client.submit(part_of, pair, k, key=named(name)) for pair in pairs]
+            for k in (0, 1)
+        )
+        return Each(made), list(self.client.gather(said))
+
+    def each(self, name: str, function: Callable[..., Any], *arguments: Any) -> Each:
+        """Return what a function makes of the rows of each shard, which stays there."""
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        return Each(self._gathered(function, given, name, gather=False))
+
+    def forget(self) -> None:
+        """Let go of the rows that were loaded."""
+        self._loaded = []
 
     def place(self, plans: Sequence[ShardPlan]) -> Place:
         """Return the shards, which stay on their workers."""
         states = self._gathered(first_state, [(plan,) for plan in plans], "shard", gather=False)
-        self._loaded = []
+        self.forget()
         return OnWorkers(self.client, states)
 
     def made(
@@ -300,7 +337,7 @@ class Cluster:
         ways = {"distributed.admin.large-graph-warning-threshold": "1TB"}
         with loss_is_told(), dask.config.set(ways):
             found = self._gathered(function, [(plan, None) for plan in plans], name, gather=False)
-        self._loaded = []
+        self.forget()
         return found
 
     def placed(
