@@ -260,6 +260,21 @@ class Folds:
         self.counts: Matrix = kinds[:, : self.n].astype(np.float64)
         self.held: Matrix = kinds[:, self.n :].astype(np.float64)
 
+    @property
+    def small_kind(self) -> NDArray[Any]:
+        """The kinds in numbers as small as they can be: they may travel."""
+        return self.kind.astype(np.min_scalar_type(len(self.counts)))
+
+    @classmethod
+    def of_kinds(
+        cls, kind: NDArray[Any], counts: Matrix, held: Matrix, judged: NDArray[np.bool_]
+    ) -> Folds:
+        """Return folds from what they make of some rows; only `judged` ones are held out."""
+        folds = cls.__new__(cls)
+        folds.n, folds.kind, folds.counts, folds.held = len(counts.T), kind, counts, held
+        folds.test = [np.flatnonzero((each > 0)[kind] & judged) for each in held.T]
+        return folds
+
 
 def _renumbered(numbers: IndexArray) -> tuple[IndexArray, IndexArray]:
     """Return the different numbers in their order, and which of them each is."""

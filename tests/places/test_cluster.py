@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import MarginClassifier, MarginClassifierCV
+from widemargin.base.progress import ProgressBar
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -115,6 +116,33 @@ def test_a_search_has_the_scores_of_the_array_also_when_a_worker_dies(client):
             assert_allclose(two.cv_results_[name], one.cv_results_[name], atol=1e-9)
     values = here.decision_function(X)
     assert_allclose(disturbed.decision_function(X), values, atol=1e-6 * np.abs(values).max())
+
+
+def test_a_search_in_cells_has_the_scores_of_the_array_also_when_a_worker_dies(client):
+    X, y = _rows(1500)
+    grid = {"engine": "cells", "cells": 100, "Cs": [0.1, 1.0], "gammas": ["scale"], "cv": 2}
+    grid |= {"random_state": 0, "memory": "200MB"}
+    here = MarginClassifierCV(**grid).fit(X, y)
+    done = []
+
+    class Killing(ProgressBar):
+        def advance(self, amount, said=None):
+            if not done:
+                _kill(client)
+            done.append(amount)
+            super().advance(amount, said)
+
+    class Disturbed(MarginClassifierCV):
+        def _bar(self, grid):
+            return Killing("search", len(grid.widths), shown=False)
+
+    there = Disturbed(**grid).fit(*_cut(X, y))
+    assert len(done) > 2
+    assert there.best_params_ == here.best_params_
+    for k in range(2):
+        name = f"split{k}_test_score"
+        assert_allclose(there.cv_results_[name], here.cv_results_[name], atol=1e-12)
+    assert_allclose(there.decision_function(X), here.decision_function(X), atol=1e-9)
 
 
 def test_a_bad_row_on_a_worker_is_an_error_that_names_its_partition(client):

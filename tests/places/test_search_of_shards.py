@@ -13,7 +13,7 @@ from widemargin import MarginClassifierCV
 from widemargin.loop import PlaceLost
 from widemargin.places import folds_of_shards, labels, sources
 from widemargin.span.shards import Here
-from widemargin.svm import search_of_shards
+from widemargin.svm import collection_search, search_of_shards
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -198,7 +198,7 @@ def test_answers_are_lazy_and_scores_are_not():
         search.predict(dX[:, :3])
 
 
-@pytest.mark.parametrize("engine", ["auto", "exact", "cells"])
+@pytest.mark.parametrize("engine", ["auto", "exact"])
 def test_few_rows_are_searched_in_memory(engine):
     X, y = noisy()
     parameters = SEARCH | {"engine": engine, "max_vectors": "auto", "tol": 1e-3}
@@ -210,7 +210,7 @@ def test_few_rows_are_searched_in_memory(engine):
 
 
 def test_many_rows_are_searched_in_a_span_by_auto(monkeypatch):
-    monkeypatch.setattr(search_of_shards, "_FEW_ROWS", 500)
+    monkeypatch.setattr(collection_search, "_FEW_ROWS", 500)
     X, y = noisy()
     here = MarginClassifierCV(**SEARCH).fit(X, y)
     there = MarginClassifierCV(**SEARCH | {"engine": "auto"}).fit(*cut(X, y))
@@ -376,21 +376,26 @@ def test_a_bad_value_in_a_late_partition_leaves_the_earlier_search_as_it_was():
     }
 
 
-@pytest.mark.parametrize("engine", ["exact", "cells"])
-def test_engines_that_need_the_rows_say_so(engine, monkeypatch):
-    monkeypatch.setattr(search_of_shards, "_FEW_ROWS", 500)
-    with pytest.raises(ValueError, match=rf"engine='{engine}' searches.*900 rows.*engine='span'"):
-        MarginClassifierCV(engine=engine).fit(*cut(*noisy()))
+def test_what_needs_the_rows_in_memory_says_so(monkeypatch):
+    X, y = noisy()
+    small = {"memory": 100_000}
+    with pytest.raises(ValueError, match=r"engine='exact' searches rows in memory.*engine='span'"):
+        MarginClassifierCV(engine="exact", **small).fit(*cut(X, y))
+    with pytest.raises(ValueError, match=r"engine='cells' with scoring searches rows in memory"):
+        MarginClassifierCV(engine="cells", scoring="roc_auc", **small).fit(*cut(X, y))
+    square = da.from_array(X @ X.T, chunks=(300, -1))
+    with pytest.raises(ValueError, match="kernel='precomputed' searches rows in memory"):
+        MarginClassifierCV(kernel="precomputed", **small).fit(square, y)
+    here = MarginClassifierCV(kernel="precomputed", Cs=[0.1, 1.0]).fit(X @ X.T, y)
+    there = MarginClassifierCV(kernel="precomputed", Cs=[0.1, 1.0]).fit(square, y)
+    assert_array_equal(scores_of(there), scores_of(here))
 
 
 def test_parameters_that_no_collection_can_have_are_refused(monkeypatch):
     X, y = noisy()
-    monkeypatch.setattr(search_of_shards, "_FEW_ROWS", 500)
+    monkeypatch.setattr(collection_search, "_FEW_ROWS", 500)
     with pytest.raises(ValueError, match="loss='hinge'"):
         MarginClassifierCV(loss="hinge").fit(*cut(X, y))
-    square = da.from_array(X @ X.T, chunks=(300, -1))
-    with pytest.raises(ValueError, match="kernel='precomputed' needs the kernel matrix in memory"):
-        MarginClassifierCV(kernel="precomputed").fit(square, y)
     with pytest.raises(ValueError, match="cv=1"):
         MarginClassifierCV(**SEARCH | {"cv": 1}).fit(*cut(X, y))
     weight = (np.arange(900) > 5).astype(float)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,10 @@ class Bucket:
     options: CellOptions
 
 
+Work = Callable[[Sequence[Piece], Bucket, Any, Deadline], Any]
+"""What is done with a bucket, from its pieces, and with what is to be known beside them."""
+
+
 @dataclass(frozen=True)
 class FittedBucket:
     """The machines of a bucket.
@@ -75,7 +80,7 @@ def fit_bucket(
         When to end.
     """
     options = replace(bucket.options, deadline=deadline)
-    problem, members = _gathered(Piece.of(pieces), bucket, stated)
+    problem, members, _ = rows_of_bucket(Piece.of(pieces), bucket, stated)
     solver = CellsFit(problem, members, options, bucket.everywhere)
     state = solver.start()
     while len(state.fits) < len(bucket.cells) and not deadline.passed:
@@ -87,16 +92,21 @@ def fit_bucket(
     return FittedBucket(fits, max(solver.sizes))
 
 
-def fit_bucket_there(
-    pieces: Sequence[Piece], bucket: Bucket, stated: Statement, seconds: float | None
-) -> FittedBucket:
-    """Do the same on a worker, for so many seconds."""
+def done_there(
+    pieces: Sequence[Piece], bucket: Bucket, stated: Any, seconds: float | None, work: Work
+) -> Any:
+    """Do the work of a bucket on a worker, for so many seconds."""
     with single_threaded_blas():
-        return fit_bucket(pieces, bucket, stated, Deadline.after(seconds))
+        return work(pieces, bucket, stated, Deadline.after(seconds))
 
 
-def _gathered(rows: Piece, bucket: Bucket, stated: Statement) -> tuple[Problem, Members]:
-    """Return the problem of the rows of a bucket, and which of them train in which cell."""
+def rows_of_bucket(
+    rows: Piece, bucket: Bucket, stated: Statement
+) -> tuple[Problem, Members, IndexArray]:
+    """Return the problem of the rows of a bucket, and which of them train in which cell.
+
+    Also, which of the rows that were handed out those of the problem are.
+    """
     options, cells = bucket.options, bucket.cells
     distinct = rows.distinct(options.memory, options.threads)
     weight = distinct.weight * stated.factor[distinct.code]
@@ -114,7 +124,8 @@ def _gathered(rows: Piece, bucket: Bucket, stated: Statement) -> tuple[Problem, 
     train = inside
     if options.overlap > 0 and bucket.everywhere.n_cells > 1:
         train = with_neighbours(second, rows.depth[distinct.index], inside, options.overlap)
-    return problem, Members(Partition(bucket.centers), inside, train, np.arange(len(cells)))
+    members = Members(Partition(bucket.centers), inside, train, np.arange(len(cells)))
+    return problem, members, distinct.index
 
 
 def _with_numbers(fit: Fitted, problem: Problem) -> Fitted:

@@ -22,12 +22,11 @@ import numpy as np
 from widemargin.arrays import IndexArray, Vector
 from widemargin.cells.cell_engine import CellOptions
 from widemargin.loop import Deadline, PlaceLost
-from widemargin.places.bucket import Bucket, FittedBucket, fit_bucket, fit_bucket_there
+from widemargin.places.bucket import Bucket, Work, done_there, fit_bucket
 from widemargin.places.cell_shard import Buckets, Piece, hand_out
 from widemargin.places.on_workers import loss_is_told, named
 from widemargin.places.sorted_shards import SortedShards
 from widemargin.places.sources import Cluster, OutOfCore, part_of
-from widemargin.places.span_of_shards import Statement
 from widemargin.span.shards import Each
 
 # Share of the memory for rows that are brought together; they are there twice for a moment.
@@ -67,16 +66,16 @@ class BucketPlace(Protocol):
     def begin(self, buckets: Sequence[Bucket], n_cells: int) -> None:
         """Say what will be fitted."""
 
-    def fitted(
-        self, waiting: Sequence[int], deadline: Deadline
-    ) -> Iterator[tuple[int, FittedBucket]]:
+    def fitted(self, waiting: Sequence[int], deadline: Deadline) -> Iterator[tuple[int, Any]]:
         """Yield some buckets that wait, at least one if there is time, and their machines."""
 
     def end(self) -> None:
         """Forget what was not fitted."""
 
 
-def place_of(shards: SortedShards, assigned: Each, depth: Vector, stated: Statement) -> BucketPlace:
+def place_of(
+    shards: SortedShards, assigned: Each, depth: Vector, stated: Any, work: Work = fit_bucket
+) -> BucketPlace:
     """Return the place where the rows of a source are brought together.
 
     Parameters
@@ -88,12 +87,14 @@ def place_of(shards: SortedShards, assigned: Each, depth: Vector, stated: Statem
     depth : ndarray of shape (n_cells,)
         Rows from outside a cell are wanted up to this depth.
     stated : Statement
-        What is to be fitted.
+        What is to be fitted, or whatever the work is to know.
+    work : callable, default=fit_bucket
+        What is done with each bucket.
     """
     if isinstance(shards.source, Cluster):
-        return BucketsOnWorkers(shards, shards.source, assigned, depth, stated)
+        return BucketsOnWorkers(shards, shards.source, assigned, depth, stated, work)
     assert isinstance(shards.source, OutOfCore)
-    return BucketsHere(shards, shards.source, assigned, depth, stated)
+    return BucketsHere(shards, shards.source, assigned, depth, stated, work)
 
 
 def runs_of(
@@ -116,7 +117,7 @@ class BucketsHere:
 
     Parameters
     ----------
-    shards, assigned, depth, stated
+    shards, assigned, depth, stated, work
         As in `place_of`.
     source : OutOfCore
         Where rows are loaded.
@@ -128,10 +129,11 @@ class BucketsHere:
         source: OutOfCore,
         assigned: Each,
         depth: Vector,
-        stated: Statement,
+        stated: Any,
+        work: Work,
     ) -> None:
         self.shards, self.source, self.assigned = shards, source, assigned
-        self.depth, self.stated = depth, stated
+        self.depth, self.stated, self.work = depth, stated, work
         self.n_passes, self.n_cells = 0, 0
         self._each = shards.bytes_per_row + _BESIDE
         self._most_rows = _ROWS_SHARE * shards.memory / self._each
@@ -161,14 +163,12 @@ class BucketsHere:
         """Say what will be fitted."""
         self._buckets, self.n_cells = buckets, n_cells
 
-    def fitted(
-        self, waiting: Sequence[int], deadline: Deadline
-    ) -> Iterator[tuple[int, FittedBucket]]:
+    def fitted(self, waiting: Sequence[int], deadline: Deadline) -> Iterator[tuple[int, Any]]:
         """Yield the next bucket."""
         if not self._here:
             self._collect(waiting)
         number, pieces = self._here.popleft()
-        yield number, fit_bucket(pieces, self._buckets[number], self.stated, deadline)
+        yield number, self.work(pieces, self._buckets[number], self.stated, deadline)
 
     def end(self) -> None:
         """Forget what was not fitted."""
@@ -203,7 +203,7 @@ class BucketsOnWorkers:
 
     Parameters
     ----------
-    shards, assigned, depth, stated
+    shards, assigned, depth, stated, work
         As in `place_of`.
     source : Cluster
         The cluster.
@@ -215,10 +215,11 @@ class BucketsOnWorkers:
         source: Cluster,
         assigned: Each,
         depth: Vector,
-        stated: Statement,
+        stated: Any,
+        work: Work,
     ) -> None:
         self.shards, self.source, self.assigned = shards, source, assigned
-        self.depth, self.stated = depth, stated
+        self.depth, self.stated, self.work = depth, stated, work
         self.n_passes = 1
         self._buckets: Sequence[Bucket] = []
         # Pieces of each bucket that waits, and tasks that fit one.
@@ -250,9 +251,7 @@ class BucketsOnWorkers:
         # Nothing else is made of the rows: Dask loads them again only if a piece is lost.
         self.source.forget()
 
-    def fitted(
-        self, waiting: Sequence[int], deadline: Deadline
-    ) -> Iterator[tuple[int, FittedBucket]]:
+    def fitted(self, waiting: Sequence[int], deadline: Deadline) -> Iterator[tuple[int, Any]]:
         """Yield the buckets that are ready, as soon as there are as many as threads."""
         with loss_is_told():
             self._submit(waiting, deadline)
@@ -280,17 +279,18 @@ class BucketsOnWorkers:
                 break
             if number in self._pieces:
                 self._tasks[number] = self.source.client.submit(
-                    fit_bucket_there,
+                    done_there,
                     self._pieces.pop(number),
                     self._buckets[number],
                     self.stated,
                     left,
+                    self.work,
                     key=named("cells"),
                     workers=[homes[number % len(homes)]],
                     allow_other_workers=True,
                 )
 
-    def _ready(self, deadline: Deadline) -> list[tuple[int, FittedBucket]]:
+    def _ready(self, deadline: Deadline) -> list[tuple[int, Any]]:
         """Return the buckets that are done, once one is; none if time is over."""
         from distributed import wait
 

@@ -9,7 +9,7 @@ the edge between them: 20 bytes, and 8 more if a shard holds equal rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class RowsPlan:
         Number of the shard's first row among all rows.
     memory, threads : int
         Bytes beside the rows, and threads.
+    kind : ndarray of int or None
+        A number for each of its rows: equal rows with other numbers stay apart.
     """
 
     kernel: Kernel
@@ -58,6 +60,13 @@ class RowsPlan:
     first: int
     memory: int
     threads: int
+    kind: NDArray[Any] | None = None
+
+    def apart(self, code: Codes, index: Any = slice(None)) -> Codes:
+        """Return numbers that tell equal rows apart, from the classes of some rows."""
+        if self.kind is None:
+            return code
+        return np.asarray(code + len(self.classes) * self.kind[index].astype(np.intp))
 
     def rows(self, loaded: Loaded) -> Rows:
         """Return loaded rows."""
@@ -111,8 +120,8 @@ def sort_rows(loaded: Loaded, plan: RowsPlan) -> tuple[SortedRows, RowCounts]:
     if not (loaded.weight > 0).any():
         nothing = RowCounts(0, 0.0, np.empty(0, dtype=np.uint64))
         return SortedRows(np.empty(0, dtype=np.int32), None), nothing
-    distinct = distinct_rows(plan.rows(loaded), code, loaded.weight)
-    problem = _problem_of(distinct, plan)
+    distinct = distinct_rows(plan.rows(loaded), plan.apart(code), loaded.weight)
+    problem = _problem_of(replace(distinct, code=code[distinct.index]), plan)
     small = len(loaded.y) <= np.iinfo(np.int32).max
     index = distinct.index.astype(np.int32) if small else distinct.index
     merged = len(index) < np.count_nonzero(loaded.weight > 0)
@@ -151,6 +160,8 @@ class Piece:
         Rows, in the order of their keys.
     code : ndarray of int of shape (m,)
         Their classes.
+    apart : ndarray of int of shape (m,)
+        Numbers that tell equal rows apart: classes, or classes and kinds.
     weight : ndarray of shape (m,)
         Their weights, without the factors of classes.
     number : ndarray of int of shape (m,)
@@ -163,6 +174,7 @@ class Piece:
 
     X: Any
     code: Codes
+    apart: Codes
     weight: Vector
     number: IndexArray
     cell: NDArray[np.int32]
@@ -176,14 +188,15 @@ class Piece:
             stacked([part.X for part in parts]),
             *(
                 np.concatenate([getattr(part, name) for part in parts])
-                for name in ("code", "weight", "number", "cell", "second", "depth")
+                for name in ("code", "apart", "weight", "number", "cell", "second", "depth")
             ),
         )
 
     def distinct(self, memory: int, threads: int) -> Distinct:
         """Return the rows in the order of their keys; those that several shards have, once."""
         rows = as_rows(self.X, memory=memory, threads=threads)
-        return distinct_rows(rows, self.code, self.weight)
+        found = distinct_rows(rows, self.apart, self.weight)
+        return replace(found, code=self.code[found.index])
 
 
 def _piece(
@@ -200,7 +213,8 @@ def _piece(
     code = codes_among(plan.classes, loaded.y[index], weight, "which is no class of the others.")
     number = plan.first + index.astype(np.intp)
     # Copies, all of them: a piece may outlive the rows that it is of.
-    return Piece(loaded.X[index], code, np.array(weight), number, cell, second, depth)
+    apart = plan.apart(code, index)
+    return Piece(loaded.X[index], code, apart, np.array(weight), number, cell, second, depth)
 
 
 def first_rows(loaded: Loaded, rows: SortedRows, plan: RowsPlan, count: int) -> Piece:

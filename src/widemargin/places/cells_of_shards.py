@@ -142,6 +142,12 @@ def depths_for(counts: Sequence[Census], wanted: IndexArray) -> Vector:
     return found
 
 
+def options_of_buckets(options: CellOptions) -> CellOptions:
+    """Return options without what a bucket need not know, and what could not travel."""
+    plain = CellOptions(**{each.name: getattr(options, each.name) for each in fields(CellOptions)})
+    return replace(plain, cells=0, report=None, earlier=None)
+
+
 @dataclass(frozen=True)
 class ShardCellsState:
     """The machines of the cells until now, by the numbers of the cells.
@@ -189,12 +195,7 @@ class CellsOfShards:
         precisions = Precision.in_turn_of(stated.kernel, shards.spread, shards.norm2, options.tol)
         budgets = vector_budgets(sizes, stated.table.shape[1], options.max_vectors)
         everywhere = AllCells(len(sizes), budgets, precisions)
-        plain = CellOptions(
-            **{each.name: getattr(options, each.name) for each in fields(CellOptions)}
-        )
-        # What a bucket need not know, and what could not travel.
-        plain = replace(plain, cells=0, report=None, earlier=None)
-        limits = self.place.limits(options)
+        plain, limits = options_of_buckets(options), self.place.limits(options)
         self.buckets = [
             self._bucket(np.sort(part), everywhere, replace(plain, **limits))
             for part in self.place.parts(self.order, cells.sizes)

@@ -285,8 +285,7 @@ class FoldsOfShards:
             Whether decision values of single rows will be asked for.
         """
         source, facts = collection.source, collection.facts
-        # Numbers as small as they can be: they travel.
-        kind = folds.kind.astype(np.min_scalar_type(len(folds.counts)))
+        kind = folds.small_kind
         plans = plans_of(source, facts, stated, _NO_SPAN, [0] * len(facts))
         in_folds = [
             FoldPlan(

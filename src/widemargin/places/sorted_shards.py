@@ -41,6 +41,8 @@ class SortedShards:
         What is to be fitted; signs do not matter.
     memory, threads : int
         Of this process.
+    kind : ndarray of int or None
+        A number for each of all rows: equal rows with other numbers stay apart.
 
     Attributes
     ----------
@@ -63,6 +65,7 @@ class SortedShards:
         stated: Statement,
         memory: int,
         threads: int,
+        kind: NDArray[Any] | None = None,
     ) -> None:
         every = joined(facts)
         self.source, self.facts, self.stated = source, every, stated
@@ -77,6 +80,7 @@ class SortedShards:
                 begin,
                 each.memory,
                 source.threads,
+                None if kind is None else kind[begin : begin + each.n],
             )
             for begin, each in zip(first, facts, strict=False)
         )

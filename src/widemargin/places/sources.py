@@ -331,11 +331,7 @@ class Cluster:
         self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
     ) -> list[Any]:
         """Return what a function makes of the rows of each shard and its plan, on the workers."""
-        import dask
-
-        # A plan may say something of each row, and must be there when a worker has died.
-        ways = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-        with loss_is_told(), dask.config.set(ways):
+        with loss_is_told():
             found = self._gathered(function, [(plan, None) for plan in plans], name, gather=False)
         self.forget()
         return found
@@ -358,15 +354,19 @@ class Cluster:
         gather: bool,
         of: Sequence[Any] | None = None,
     ) -> list[Any]:
-        futures = [
-            self.client.submit(
-                function,
-                loaded,
-                *given,
-                key=named(name),
-                workers=[home],
-                allow_other_workers=True,
-            )
-            for loaded, given, home in zip(of or self._loaded, arguments, self.homes, strict=True)
-        ]
+        import dask
+
+        # A plan may say something of each row, and must be there when a worker has died.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            futures = [
+                self.client.submit(
+                    function,
+                    each,
+                    *given,
+                    key=named(name),
+                    workers=[home],
+                    allow_other_workers=True,
+                )
+                for each, given, home in zip(of or self._loaded, arguments, self.homes, strict=True)
+            ]
         return list(self.client.gather(futures)) if gather else futures

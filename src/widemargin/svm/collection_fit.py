@@ -58,7 +58,7 @@ def brought_here(facts: Facts, options: ChoiceOptions) -> bool:
     options : ChoiceOptions
         What a user wants.
     """
-    room = int(_HERE_SHARE * options.memory)
+    room = room_here(options.memory)
     fits = facts.nbytes <= room
     exact = options.engine == "exact"
     if not fits and (exact or (options.loss == "hinge" and not options.cuttable)):
@@ -69,6 +69,11 @@ def brought_here(facts: Facts, options: ChoiceOptions) -> bool:
         )
     few = facts.n <= options.exact_sizes.most
     return fits and (exact or (options.engine == "auto" and options.cuttable and few))
+
+
+def room_here(memory: int) -> int:
+    """Return the bytes that rows may take to be brought here."""
+    return int(_HERE_SHARE * memory)
 
 
 def rows_here(source: Source) -> Loaded:

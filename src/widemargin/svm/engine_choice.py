@@ -274,7 +274,7 @@ class Trial:
         learn : int, default=None
             and their number; None for that of `options`.
         """
-        most, n = options.trial.learn if learn is None else learn, _rows_of(problem, options)
+        most, n = options.trial.learn if learn is None else learn, rows_of(problem, options)
         learn = min(most, int(share * n), n // 2)
         size = min(learn + options.trial.judge, problem.n)
         # Rows come in the order of a hash: the first ones are a sample.
@@ -354,7 +354,7 @@ class Trial:
         return self.deadline.passed
 
 
-def _rows_of(problem: Problem, options: ChoiceOptions) -> int:
+def rows_of(problem: Problem, options: ChoiceOptions) -> int:
     """Return how many rows there are."""
     return problem.n if options.n_rows is None else options.n_rows
 
@@ -362,7 +362,7 @@ def _rows_of(problem: Problem, options: ChoiceOptions) -> int:
 def cells_or_span(problem: Problem, options: ChoiceOptions) -> Decision:
     """Choose between the span and cells on held-out rows."""
     sizes = options.trial
-    many = _rows_of(problem, options) >= sizes.least_rows
+    many = rows_of(problem, options) >= sizes.least_rows
     trial = Trial.of(problem, options, sizes.learn_share) if many else None
     if trial is None:
         return Decision("span", sizes.cells[0])

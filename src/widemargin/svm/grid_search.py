@@ -19,14 +19,10 @@ from widemargin.svm.engine_choice import ChoiceOptions, Decision
 from widemargin.svm.exact_search import matrices_that_fit, scores_exact
 from widemargin.svm.grid import Width
 from widemargin.svm.grid_engine import engine_of_grid
-from widemargin.svm.grid_walk import GridWalk, in_a_span
+from widemargin.svm.grid_walk import GridWalk, in_a_span, roughly
 from widemargin.svm.scoring import GridScores, Judge
 from widemargin.svm.search import scores_in_cells, scores_in_span
 
-# The gap to which exact machines and those in cells are fitted at the least to be judged.
-_EXACT_TOL = 1e-2
-# How much finer the final fit is.
-_FINER = 10.0
 # Tasks of exact machines for each thread, so that all are busy to the end.
 _TASKS_A_THREAD = 4
 # Accuracy at which the sample is judged that decides between cells and a span.
@@ -37,6 +33,12 @@ _TIME_TO_CHOOSE = 0.15
 
 Stated = Callable[[Width], tuple[Problem, Problem]]
 """Gives the problems of a width: those of exact machines and cells, and those of a span."""
+
+
+def on_sample(options: ChoiceOptions) -> ChoiceOptions:
+    """Return how closely, and in which time, machines of a sample are fitted."""
+    deadline = options.deadline.part(_TIME_TO_CHOOSE)
+    return replace(options, deadline=deadline, tol=_TRIAL_TOL)
 
 
 @dataclass
@@ -100,10 +102,8 @@ class GridSearch(GridWalk):
         if options.engine == "span" or not options.cuttable:
             return "span"
         if self.decision is None:
-            deadline = self.options.deadline.part(_TIME_TO_CHOOSE)
-            on_sample = replace(self.options, deadline=deadline, tol=_TRIAL_TOL)
             each = [partial(self.stated, width) for width in self.grid.widths]
-            self.decision = engine_of_grid(each, self.Cs, on_sample)
+            self.decision = engine_of_grid(each, self.Cs, on_sample(self.options))
         return self.decision.engine
 
     def _exactly(self, problem: Problem, options: ChoiceOptions) -> bool:
@@ -122,19 +122,19 @@ class GridSearch(GridWalk):
     def scored(self, group: range, options: ChoiceOptions) -> list[GridScores]:
         """Return the scores of some widths of one engine."""
         folds, judge, engine = self.folds, self.judge, self.engines[group.start]
-        roughly = replace(options, tol=min(_EXACT_TOL, _FINER * options.tol))
+        inner = roughly(options)
         problems = [self.stated(self.grid.widths[w]) for w in group]
         if engine == "exact":
             elsewhere = [problem for problem, _ in problems]
             share = 1.0 / folds.n
             return scores_exact(
-                elsewhere, self.Cs, folds, judge, roughly, lambda _: self.bar.advance(share)
+                elsewhere, self.Cs, folds, judge, inner, lambda _: self.bar.advance(share)
             )
         ((problem, in_span),) = problems
         if engine == "cells":
-            roughly = replace(roughly, cells=self.cells)
+            inner = replace(inner, cells=self.cells)
             width = self.gamma(self.grid.widths[group.start])
-            found = scores_in_cells(problem, self.Cs, folds, judge, roughly, self.choices, width)
+            found = scores_in_cells(problem, self.Cs, folds, judge, inner, self.choices, width)
         else:
             found = scores_in_span(in_span, self.Cs, folds, judge, in_a_span(options))
         self.cells = self.cells if found.centers is None else found.centers

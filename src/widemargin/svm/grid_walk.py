@@ -18,6 +18,10 @@ from widemargin.svm.scoring import GridScores
 
 # How near its optimum an objective in a span must be for its machine to be judged, at the least.
 _SPAN_TOL = 1e-3
+# The gap to which exact machines and those in cells are fitted at the least to be judged.
+_EXACT_TOL = 1e-2
+# How much finer the final fit is.
+_FINER = 10.0
 # Vectors of a span, unless the user says how many: pairs are told apart by fewer than the best of
 # them needs, and every fold of every C has a Newton matrix of their number.
 _SPAN_VECTORS = 1000
@@ -121,6 +125,11 @@ def in_a_span(options: ChoiceOptions) -> ChoiceOptions:
     """Return how closely machines in a span are fitted that will be judged."""
     most = _SPAN_VECTORS if options.max_vectors is None else options.max_vectors
     return replace(options, tol=min(_SPAN_TOL, options.tol), max_vectors=most)
+
+
+def roughly(options: ChoiceOptions) -> ChoiceOptions:
+    """Return how closely exact machines and those in cells are fitted that will be judged."""
+    return replace(options, tol=min(_EXACT_TOL, _FINER * options.tol))
 
 
 def _ends(stop: Stop | None) -> bool:

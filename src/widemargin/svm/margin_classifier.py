@@ -317,7 +317,7 @@ class MarginClassifier(KernelClassifier):
         factor = class_factors(self.class_weight, classes, classes, every.weights)
         stated = Statement(self._kernel(float(gamma)), one_vs_rest(n_classes), factor, self.C)
         many = n_classes > 2
-        pairs = (many and self.multi_class == "ovo", lambda n: many and self._pairs(n, n_classes))
+        pairs = (many and self.multi_class == "ovo", lambda n: many and self.in_pairs(n, n_classes))
         with reporting(self, every.n) as report:
             options = self.options(replace(resources, report=report))
             found = fit_to_collection(source, facts, stated, pairs, options)
@@ -330,10 +330,10 @@ class MarginClassifier(KernelClassifier):
     def stated(self, problem: Problem) -> Problem:
         """Return the problems of the exact machine and of cells: pairs of classes, if wanted."""
         n_classes = len(problem.table)
-        pairs = n_classes > 2 and self._pairs(problem.n, n_classes)
+        pairs = n_classes > 2 and self.in_pairs(problem.n, n_classes)
         return problem.with_signs(one_vs_one(n_classes)) if pairs else problem
 
-    def _pairs(self, n: int, n_classes: int) -> bool:
+    def in_pairs(self, n: int, n_classes: int) -> bool:
         """Return whether the exact machine and cells are to be those of pairs of classes."""
         if self.multi_class != "auto" or not isinstance(self.max_vectors, str):
             return self.multi_class == "ovo"

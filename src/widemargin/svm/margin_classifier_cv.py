@@ -24,10 +24,10 @@ from widemargin.base.progress import ProgressBar
 from widemargin.kernels import Kernel
 from widemargin.loop import Deadline, Resources
 from widemargin.places.collection import Collection
-from widemargin.places.folds_of_shards import FoldsOfShards
 from widemargin.places.labels import gathered_labels
 from widemargin.problem import Folds, Problem
 from widemargin.svm.answers_by_best import AnswersByBest
+from widemargin.svm.collection_search import CollectionSearch, is_gathered
 from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.svm.grid import Found, Grid, Width
 from widemargin.svm.grid_search import GridSearch
@@ -39,7 +39,6 @@ from widemargin.svm.margin_classifier import (
     check_cuttable,
 )
 from widemargin.svm.scoring import HeldOut, Judge
-from widemargin.svm.search_of_shards import ShardsSearch, is_gathered
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
@@ -88,8 +87,8 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         How the best pair is found, and fitted to all rows: "auto" is by exact machines where
         `MarginClassifier` would take those and the kernel matrix of all rows fits into half of
         `memory`, and otherwise in a span or in cells, whichever does better on held-out rows of a
-        sample, each with its own best pair. A Dask collection of more than 5,000 rows is searched
-        in a span, with fewer in memory.
+        sample, each with its own best pair. So it is for a Dask collection, which is searched in
+        memory if it has up to 10,000 rows, and in a span if there is `scoring` and it has more.
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
         With ``engine="cells"``: the size or the centres of the cells; "auto" is 300 rows.
     overlap : float, default=0.3
@@ -232,7 +231,8 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
             collection: Collection | None = None
             if self._machine().comes_in_parts(X):
                 collection = Collection.of(X, y, sample_weight, self.memory, resources)
-                if is_gathered(collection.n, self._machine(), self._precomputed()):
+                special = {"scored": self.scoring is not None, "precomputed": self._precomputed()}
+                if is_gathered(collection.every, self._machine(), resources.memory, **special):
                     (X, y, sample_weight), collection = collection.in_memory(), None
             if collection is None:
                 data = self._labelled(X, y, sample_weight)
@@ -315,11 +315,10 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     def _searched_in_places(
         self, collection: Collection, resources: Resources
     ) -> tuple[MarginClassifier, Found]:
-        """Score the grid on the rows of a Dask collection, in a span."""
+        """Score the grid on rows that stay where they are."""
         self._check_cv()
-        n, scored = collection.n, self.scoring is not None
-        columns = len(collection.classes) if scored else 0
-        labels = gathered_labels(collection.source, n, resources.memory, columns)
+        columns = 0 if self.scoring is None else len(collection.classes)
+        labels = gathered_labels(collection.source, collection.n, resources.memory, columns)
         folds = labels.folds(self.cv)
         # Not before all rows were found to be good: nothing shall be half fitted.
         self._note_columns(collection.given[0], reset=True)
@@ -329,15 +328,11 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
             gamma = 1.0 if width.gamma is None else collection.gamma(width.gamma)
             return self._kernel(gamma, width.kernel)
 
-        first = kernel(grid.widths[0]), self.multi_class, self.class_weight, grid.Cs[0]
-        rows = FoldsOfShards.of(
-            collection, collection.stated(*first), folds, most_C=grid.Cs[-1], decisions=scored
-        )
-        classes = collection.classes
-        judge = Judge(self.scoring, labels.among(classes), labels.used, classes)
-        with self._reporting(n, resources) as options:
-            shown = (grid, folds.n, options, self._bar(grid))
-            return self._walked(ShardsSearch(*shown, rows, judge, kernel))
+        per_cell = self.per_cell and self.engine == "cells"
+        given = (grid, self._machine(), kernel, self.scoring, per_cell)
+        search = CollectionSearch(collection, labels, folds, *given)
+        with self._reporting(collection.n, resources) as options:
+            return self._walked(search.walk(options, self._bar(grid)))
 
     def _check_cv(self) -> None:
         if isinstance(self.cv, Integral):

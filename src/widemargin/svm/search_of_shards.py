@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin.arrays import Matrix, Vector
-from widemargin.cells.uncut import ExactSizes
 from widemargin.kernels import Kernel
 from widemargin.loop import Ended, PlaceLost, Stop
 from widemargin.places.folds_of_shards import FoldsOfShards
@@ -17,40 +16,7 @@ from widemargin.span import SpanOptions
 from widemargin.svm.engine_choice import ChoiceOptions
 from widemargin.svm.grid import Width
 from widemargin.svm.grid_walk import GridWalk, in_a_span
-from widemargin.svm.margin_classifier import MarginClassifier, check_loss
 from widemargin.svm.scoring import GridScores, Judge
-
-# Rows of a Dask collection up to which it is searched in memory.
-_FEW_ROWS = ExactSizes().always
-
-
-def is_gathered(n: int, machine: MarginClassifier, precomputed: bool) -> bool:
-    """Return whether a Dask collection is searched in memory, or raise if it cannot be searched.
-
-    Parameters
-    ----------
-    n : int
-        Rows of it.
-    machine : MarginClassifier
-        What is to be fitted.
-    precomputed : bool
-        Whether the rows are those of a kernel matrix.
-    """
-    if machine.engine != "span" and n <= _FEW_ROWS:
-        return True
-    if precomputed:
-        raise ValueError(
-            "kernel='precomputed' needs the kernel matrix in memory, but X is a Dask collection; "
-            "pass rows and a kernel by name, or X.compute()."
-        )
-    if machine.engine in ("exact", "cells"):
-        raise ValueError(
-            f"engine={machine.engine!r} searches rows in memory, but X is a Dask collection of "
-            f"{n:,} rows, and only up to {_FEW_ROWS:,} are gathered; use engine='span', or pass "
-            "X.compute()."
-        )
-    check_loss(machine.loss, "span", machine.max_vectors, machine.vectors)
-    return False
 
 
 @dataclass
