@@ -45,6 +45,8 @@ from widemargin.span.span_engine import SpanSize
 _SCORES_SHARE = 0.25
 # Scores before and after a step, and its change.
 _ARRAYS_OF_SCORES = 3
+# Bytes that are kept of a row for all widths: class, weight, number, key, kind and folds.
+_ROW_BYTES = 60
 # Rows whose answers are looked at together.
 _AT_A_TIME = 65_536
 # What is said of a span where there is none yet.
@@ -311,6 +313,9 @@ class FoldsOfShards:
         problem = nothing.in_folds(folds, Cs)
 
         def placed(size: SpanSize) -> Place:
+            # Beside what a fit keeps of a row: what is there for all widths, and a third array of
+            # scores.
+            more = _ROW_BYTES + size.dtype.itemsize * problem.n_problems
             rooms = self.source.rooms(size, problem.n_problems)
             plans = [
                 BatchPlan(
@@ -320,10 +325,10 @@ class FoldsOfShards:
                     folds.held,
                     self.stated.factor,
                     size.dtype,
-                    room,
+                    max(0, room - more * each.n),
                     size.vectors,
                 )
-                for room in rooms
+                for room, each in zip(rooms, self.facts, strict=True)
             ]
             return self.source.placed(fold_shard, self.rows, plans)
 
