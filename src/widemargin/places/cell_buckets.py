@@ -70,7 +70,7 @@ class BucketPlace(Protocol):
     def fitted(
         self, waiting: Sequence[int], deadline: Deadline
     ) -> Iterator[tuple[int, FittedBucket]]:
-        """Yield some of the buckets that wait, at least one if there is time, and their machines."""
+        """Yield some buckets, at least one if there is time, with their machines."""
 
     def end(self) -> None:
         """Forget what was not fitted."""
