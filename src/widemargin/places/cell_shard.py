@@ -19,7 +19,7 @@ from widemargin.arrays import Codes, IndexArray, Matrix, Vector
 from widemargin.balls.ball import largest_norm2
 from widemargin.cells.partition import Partition, grouped
 from widemargin.kernels import Kernel
-from widemargin.places.loading import Loaded, stacked
+from widemargin.places.loading import Loaded, bytes_of, stacked
 from widemargin.problem import Problem, check_prices, codes_among
 from widemargin.rows import Distinct, Rows, as_rows, distinct_rows
 from widemargin.threads import single_threaded_blas
@@ -87,6 +87,10 @@ class SortedRows:
 
     index: NDArray[Any]
     weight: Vector | None
+
+    def __sizeof__(self) -> int:
+        """Return the bytes that it takes, for Dask."""
+        return bytes_of(self.index) + (0 if self.weight is None else bytes_of(self.weight))
 
     def weights(self, loaded: Loaded, chosen: Any = slice(None)) -> Vector:
         """Return the weights of some of them, without the factors of classes."""
@@ -181,6 +185,10 @@ class Piece:
     second: NDArray[np.int32]
     depth: Vector
 
+    def __sizeof__(self) -> int:
+        """Return the bytes that it takes, for Dask."""
+        return sum(bytes_of(value) for value in vars(self).values())
+
     @classmethod
     def of(cls, parts: Sequence[Piece]) -> Piece:
         """Return the rows of several pieces as one."""
@@ -239,6 +247,10 @@ class Assigned:
     cell: NDArray[np.int32]
     second: NDArray[np.int32]
     depth: Vector
+
+    def __sizeof__(self) -> int:
+        """Return the bytes that it takes, for Dask."""
+        return sum(bytes_of(value) for value in vars(self).values())
 
 
 @dataclass(frozen=True)
