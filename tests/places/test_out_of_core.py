@@ -261,3 +261,10 @@ def test_the_time_limit_leaves_a_valid_model():
         model.fit(*_parts(X, y))
     assert model.certificate_.scope == "span"
     assert len(model.predict(X)) == 4000
+
+
+def test_a_kernel_matrix_in_parts_is_refused():
+    X, y = noisy(60)
+    dX, dy = cut(X @ X.T, y, 20)
+    with pytest.raises(TypeError, match=r"kernel='precomputed' needs all kernel values"):
+        MarginClassifier(kernel="precomputed").fit(dX, dy)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
 from widemargin.balls import fit_on_set
 from widemargin.base import parameters as check
@@ -23,13 +21,10 @@ from widemargin.cells import (
     fit_cells,
 )
 from widemargin.expansion import Earlier, Fitted
-from widemargin.kernels import resolve_gamma
 from widemargin.loop import Ended, Resources
-from widemargin.places.loading import Facts, joined
-from widemargin.places.partitions import is_large_map, partitions_of
-from widemargin.places.sources import Source, source_of
-from widemargin.places.span_of_shards import Statement
-from widemargin.problem import Problem, class_factors, encoded, one_vs_one, one_vs_rest
+from widemargin.places.collection import Collection
+from widemargin.places.partitions import is_large_map
+from widemargin.problem import Problem, one_vs_one
 from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
 from widemargin.svm.collection_fit import (
@@ -285,45 +280,41 @@ class MarginClassifier(KernelClassifier):
 
     def comes_in_parts(self, X: Any) -> bool:
         """Return whether rows are to be looked at in parts, where they lie."""
-        large = self.engine in ("auto", "span") and self.loss != "hinge" and not self._precomputed()
-        return super().comes_in_parts(X) or (large and is_large_map(X, self.memory))
+        can_be = self.engine != "exact" and not self._precomputed()
+        return super().comes_in_parts(X) or (can_be and is_large_map(X, self.memory))
 
     def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
         """Fit the machine to rows that come in parts, out of core or on the current cluster."""
+        if self._precomputed():
+            raise TypeError(
+                "X is a Dask collection, but kernel='precomputed' needs all kernel values in "
+                "memory; pass X.compute(), or the rows and a kernel by name."
+            )
         with self._fitting() as resources:
-            source = source_of(partitions_of(X, y, sample_weight), self.memory, resources)
-            facts = source.facts()
-            every = joined(facts)
-            classes, _ = encoded(every.classes, every.weights)
-            check_classification_targets(classes)
+            collection = Collection.of(X, y, sample_weight, self.memory, resources)
             # Not before all rows were found to be good: nothing shall be half fitted.
             self._note_columns(X, reset=True)
-            if brought_here(every, self.options(resources)):
-                rows = rows_here(source)
+            if brought_here(collection.every, self.options(resources)):
+                rows = rows_here(collection.source)
                 fitted = self._fit_rows(rows.X, rows.y, rows.weight, resources)
                 self._note_columns(X, reset=True)
             else:
-                fitted = self._fit_elsewhere(source, facts, classes, resources)
+                fitted = self._fit_elsewhere(collection, resources)
         self._warn(fitted)
         return self
 
-    def _fit_elsewhere(
-        self, source: Source, facts: Sequence[Facts], classes: NDArray[Any], resources: Resources
-    ) -> Fitted:
+    def _fit_elsewhere(self, collection: Collection, resources: Resources) -> Fitted:
         """Fit a span or cells to rows that stay where they are."""
-        every, gamma, n_classes = joined(facts), self.gamma, len(classes)
-        if isinstance(gamma, str):
-            gamma = resolve_gamma(gamma, every.mean, every.variance)
-        factor = class_factors(self.class_weight, classes, classes, every.weights)
-        stated = Statement(self._kernel(float(gamma)), one_vs_rest(n_classes), factor, self.C)
+        gamma, n_classes = collection.gamma(self.gamma), len(collection.classes)
+        stated = collection.stated(self._kernel(gamma), "ovr", self.class_weight, self.C)
         many = n_classes > 2
         pairs = (many and self.multi_class == "ovo", lambda n: many and self.in_pairs(n, n_classes))
-        with reporting(self, every.n) as report:
+        with reporting(self, collection.n) as report:
             options = self.options(replace(resources, report=report))
-            found = fit_to_collection(source, facts, stated, pairs, options)
+            found = fit_to_collection(collection.source, collection.facts, stated, pairs, options)
         self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
         self.engine_, self.multi_class_ = found.engine, "ovo" if found.problem.partial else "ovr"
-        self.classes_, self.gamma_ = classes, float(gamma)
+        self.classes_, self.gamma_ = collection.classes, gamma
         self._keep(found.problem, found.fitted)
         return found.fitted
 
