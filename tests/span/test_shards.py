@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from widemargin.kernels import make_kernel
 from widemargin.problem import Problem, one_vs_rest
 from widemargin.rows import as_rows, distinct_rows
-from widemargin.span.landmarks import earliest, exponential
+from widemargin.span.draws import earliest, exponential
 from widemargin.span.shard import GramPlan, Shard
 from widemargin.span.shards import Each, Here, Shards
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from widemargin.base.estimator import (
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
-from widemargin.places.partitions import is_collection, mapped
+from widemargin.places.partitions import is_collection
 from widemargin.problem import Problem, class_scores, one_vs_one, winners
 from widemargin.rows import Rows
 
@@ -165,16 +164,6 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         # Labels of all rows are computed, the rows themselves block by block.
         predicted, labels, weight = dask.compute(self.predict(X), y, sample_weight)
         return float(accuracy_score(np.asarray(labels), predicted, sample_weight=weight))
-
-    def _lazily(self, method: Any, X: Any) -> Any:
-        """Return a lazy Dask array of what a method says of the rows of a collection."""
-        check_is_fitted(self)
-        self._note_columns(X, reset=False)
-        # Of one row of zeros: the type and the dimensions of an answer.
-        names = getattr(X, "_meta", None) if hasattr(X, "columns") else None
-        one = np.zeros((1, self.n_features_in_))
-        meta = method(self, one if names is None else type(names)(one, columns=names.columns))
-        return mapped(partial(method, self), X, meta[:0])
 
     def _values_at(self, X: Any) -> Matrix:
         """Return the decision values of a user's rows, a column for each problem."""

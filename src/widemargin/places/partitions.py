@@ -22,8 +22,10 @@ class Partitions:
 
     Attributes
     ----------
-    rows, labels : list
-        Delayed blocks; labels may be arrays that are there.
+    rows : list
+        Delayed blocks.
+    labels : list or None
+        The same, or arrays that are there; None where there are no labels.
     weights : list or None
         Delayed weights, or None where all are 1.
     n_features : int
@@ -33,7 +35,7 @@ class Partitions:
     """
 
     rows: list[Any]
-    labels: list[Any]
+    labels: list[Any] | None
     weights: list[Any] | None
     n_features: int
     names: NDArray[Any] | None
@@ -55,7 +57,7 @@ def partitions_of(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     ----------
     X : Dask array or data frame
         Rows; a chunk holds all columns of its rows.
-    y : Dask array or series, or array-like
+    y : Dask array or series, array-like, or None
         Labels, cut as the rows are; an array is cut here, if the rows' chunks are known.
     sample_weight : like y, default=None
         Weights.
@@ -65,7 +67,7 @@ def partitions_of(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     if hasattr(X, "columns"):
         names = np.asarray(X.columns, dtype=object)
     n_features = len(names) if names is not None else int(X.shape[1])
-    labels = _beside(y, "y", len(rows), sizes)
+    labels = None if y is None else _beside(y, "y", len(rows), sizes)
     weights = None
     if sample_weight is not None:
         weights = _beside(sample_weight, "sample_weight", len(rows), sizes)

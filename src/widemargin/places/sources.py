@@ -22,7 +22,7 @@ from widemargin.places.loading import (
 )
 from widemargin.places.on_workers import OnWorkers, named
 from widemargin.places.partitions import Partitions
-from widemargin.span.shards import Here, Place
+from widemargin.span.shards import Here, Place, arguments_of
 
 # Shards of this process at the most: each is loaded as a whole.
 _MOST_SHARDS = 64
@@ -45,10 +45,13 @@ class Source(Protocol):
         """Return what is to be known of the rows of each shard."""
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return what a function says of the rows of each shard, in their order."""
+        """Return what a function says of the rows of each shard, in their order.
 
-    def place(self, plans: Sequence[ShardPlan]) -> Place:
-        """Return the shards, where they are."""
+        An argument that is an `Each` is another one for each shard.
+        """
+
+    def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
+        """Return the shards, where they are; this is the last that is asked if `last`."""
 
 
 def source_of(partitions: Partitions, memory: int | str, resources: Resources) -> Source:
@@ -102,9 +105,10 @@ class OutOfCore:
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
-        return [function(self._loaded(k), *arguments) for k in range(len(self.groups))]
+        every = range(len(self.groups))
+        return [function(self._loaded(k), *arguments_of(arguments, k)) for k in every]
 
-    def place(self, plans: Sequence[ShardPlan]) -> Place:
+    def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, in this process."""
         return Here([self._shard(k, plan) for k, plan in enumerate(plans)])
 
@@ -122,8 +126,9 @@ class OutOfCore:
         import dask
 
         group, parts = self.groups[k], self.partitions
+        labels = parts.labels or [None] * len(parts)
         weights = parts.weights or [None] * len(parts)
-        wanted = [(parts.rows[i], parts.labels[i], weights[i]) for i in group]
+        wanted = [(parts.rows[i], labels[i], weights[i]) for i in group]
         (found,) = dask.compute(wanted, scheduler="threads")
         return load(group[0], parts.n_features, found)
 
@@ -173,12 +178,13 @@ class Cluster:
         from dask import delayed
 
         parts, lazy = self.partitions, delayed(load, pure=False)
+        labels = parts.labels or [None] * len(parts)
         weights = parts.weights or [None] * len(parts)
         calls = [
             lazy(
                 group[0],
                 parts.n_features,
-                [(parts.rows[i], parts.labels[i], weights[i]) for i in group],
+                [(parts.rows[i], labels[i], weights[i]) for i in group],
                 dask_key_name=named("load"),
             )
             for group in self.groups
@@ -193,12 +199,14 @@ class Cluster:
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
-        return self._gathered(function, [arguments for _ in self.groups], name, gather=True)
+        of_each = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        return self._gathered(function, of_each, name, gather=True)
 
-    def place(self, plans: Sequence[ShardPlan]) -> Place:
+    def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, which stay on their workers."""
         states = self._gathered(shard_of, [(plan,) for plan in plans], "shard", gather=False)
-        self._loaded = []
+        if last:
+            self._loaded = []
         return OnWorkers(self.client, states)
 
     def _gathered(

@@ -10,13 +10,13 @@ import numpy as np
 from widemargin.arrays import Matrix, Vector
 from widemargin.expansion import Fitted
 from widemargin.kernels import Kernel
-from widemargin.loop import Limits, run
+from widemargin.loop import Limits, Resources, run
 from widemargin.places.loading import Facts, ShardPlan, joined
 from widemargin.places.shard_choice import choice_of
 from widemargin.places.sources import Source
 from widemargin.problem import Problem
 from widemargin.rows import as_rows
-from widemargin.span import SpanOptions
+from widemargin.span import SpanFit, SpanOptions
 from widemargin.span.shards import Here, Shards
 from widemargin.span.span_engine import fitted_of, solver_of, span_size
 from widemargin.span.values import rows_of_block
@@ -63,8 +63,31 @@ def fit_span_of_shards(
     options : SpanOptions
         How.
     """
+    solver = solver_of_shards(source, facts, stated, options)
+    limits = Limits(options.max_iter, options.deadline, options.patience)
+    result = run(solver, limits, options.report)
+    return fitted_of(solver, result, replace(options, report=None)), solver.problem
+
+
+def solver_of_shards(
+    source: Source,
+    facts: Sequence[Facts],
+    stated: Statement,
+    options: SpanOptions,
+    *,
+    last: bool = True,
+) -> SpanFit:
+    """Return the solver of problems in a span that fits into memory.
+
+    Parameters
+    ----------
+    source, facts, stated, options
+        As in `fit_span_of_shards`.
+    last : bool, default=True
+        Whether the source is not asked any more.
+    """
     every = joined(facts)
-    problem = _on_no_rows(every, stated, options)
+    problem = on_no_rows(every, stated, options)
     # Before there are shards: what is asked of a choice here does not depend on the rows.
     before = choice_of(options.landmarks, _NO_SHARDS, problem, options.rng)
     size = span_size(problem, every.n, before, options)
@@ -87,15 +110,12 @@ def fit_span_of_shards(
     ]
     each = size.dtype.itemsize * max(1, size.vectors)
     step = rows_of_block(options.memory, each, problem.n_problems)
-    shards = Shards(source.place(plans), step)
+    shards = Shards(source.place(plans, last=last), step)
     choice = choice_of(options.landmarks, shards, problem, options.rng)
-    solver = solver_of(problem, choice, size, options, shards)
-    limits = Limits(options.max_iter, options.deadline, options.patience)
-    result = run(solver, limits, options.report)
-    return fitted_of(solver, result, replace(options, report=None)), solver.problem
+    return solver_of(problem, choice, size, options, shards)
 
 
-def _on_no_rows(facts: Facts, stated: Statement, options: SpanOptions) -> Problem:
+def on_no_rows(facts: Facts, stated: Statement, options: Resources) -> Problem:
     """Return the problems without a row."""
     dtype = np.float32 if facts.single else np.float64
     nothing = as_rows(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.problem import Problem
 from widemargin.rows import rows_per_block, threads_within
-from widemargin.span.landmarks import earliest
+from widemargin.span.draws import earliest
 from widemargin.span.losses import (
     Slopes,
     advance,
