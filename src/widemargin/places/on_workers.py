@@ -22,7 +22,17 @@ from widemargin.threads import single_threaded_blas
 
 # Questions that leave a shard as it is, its kernel values included.
 _READING = frozenset(
-    ("along", "below", "candidates", "complete", "inside", "near", "rounding", "rows_kept")
+    (
+        "along",
+        "below",
+        "candidates",
+        "complete",
+        "inside",
+        "near",
+        "outcome",
+        "rounding",
+        "rows_kept",
+    )
 )
 # Seconds without a scheduler after which it is given up, and between two looks.
 _PATIENCE = 10.0
