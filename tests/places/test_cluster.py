@@ -111,9 +111,25 @@ def test_maps_and_projections_on_a_cluster_are_those_of_the_array(client):
     there = MaxMarginDA(2, **margins).fit(dX, dy)
     assert_array_equal(there.support_, here.support_)
     assert_allclose(there.transform(dX).compute(), here.transform(X), atol=1e-5)
-    again = MaxMarginDA(2, **margins, verbose=1)
-    _kill(client)
-    assert_array_equal(again.fit(dX, dy).coef_, there.coef_)
+    steps, killed = [], []
+
+    class Killing(MaxMarginDA):
+        def _options(self, *known):
+            found = super()._options(*known)
+
+            def report(certificate):
+                steps.append(certificate)
+                if certificate.n_iter == 3 and len(steps) > 10 and not killed:
+                    # In the second round, whose problems the shards were told of.
+                    _kill(client)
+                    killed.append(certificate)
+                return False
+
+            return type(found)(**vars(found) | {"report": report})
+
+    disturbed = Killing(2, **margins).fit(dX, dy)
+    assert killed
+    assert_array_equal(disturbed.coef_, there.coef_)
 
 
 def test_a_bad_row_on_a_worker_is_an_error_that_names_its_partition(client):

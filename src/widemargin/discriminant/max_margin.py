@@ -81,7 +81,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         sets, and a few vectors for each feature. "deflation" and "direct" are the exact methods of
         MMDA [1]_ on the matrix of all kernel values, for small data; with the linear kernel they
         need no such matrix and work in the input space, and so does "span". "auto" is "direct" for
-        the linear kernel, "deflation" for up to 2,000 distinct rows, and "span" beyond.
+        the linear kernel, "deflation" for up to 2,000 distinct rows, and "span" beyond and for Dask
+        collections.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         "hinge" is the loss of MMDA [1]_, with a free bias: ½‖w‖² + C Σ s ξ. Only "direct" and
         "deflation" have it.

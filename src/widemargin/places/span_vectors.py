@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from widemargin.kernels import Kernel
-from widemargin.loop import Limits, Resources, run
+from widemargin.loop import Ended, Limits, PlaceLost, Resources, run
 from widemargin.places.opened import Opened, RowDraws
 from widemargin.places.shard_choice import choice_of
 from widemargin.places.span_of_shards import Statement, on_no_rows, solver_of_shards
@@ -55,7 +55,10 @@ def core_vectors(opened: Opened, kernel: Kernel, options: SpanOptions) -> tuple[
     classes, _ = encoded(opened.every.classes, opened.every.weights)
     stated = Statement(kernel, one_vs_rest(len(classes)), np.ones(len(classes)), 1.0)
     solver = solver_of_shards(opened.source, opened.facts, stated, options, last=False)
-    run(solver, Limits(options.max_iter, options.deadline, options.patience), options.report)
+    limits = Limits(options.max_iter, options.deadline, options.patience)
+    stop = run(solver, limits, options.report).stop
+    if stop.kind is Ended.LOST:
+        raise PlaceLost(stop.reason)
     index = solver.basis.vectors.index
     assert index is not None
     drawn = solver.problem.subset(index)
