@@ -332,5 +332,5 @@ def test_a_kernel_matrix_must_be_in_memory(estimator):
 
 def test_more_columns_than_memory_has_room_for_are_told():
     X, y = digits(300)
-    with pytest.raises(ValueError, match=r"64 columns, and memory='100KB'"):
+    with pytest.raises(ValueError, match=r"64 columns, but memory of 0\.1 MB"):
         MaxMarginDA(memory="100KB").fit(cut(X), cut(y))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import Projected
 from widemargin.directions.direction_engine import (
     DirectionOptions,
-    Elsewhere,
     direction_table,
     find_directions,
     why_nothing,
@@ -36,14 +34,14 @@ from widemargin.directions.direction_engine import (
 from widemargin.directions.output_codes import code_table
 from widemargin.directions.rounds import Direction, Found
 from widemargin.discriminant.direction_parameters import truth
+from widemargin.discriminant.directions_of_shards import find_directions_of_shards
 from widemargin.expansion import Expansion
 from widemargin.loop import Resources, Result
-from widemargin.places.opened import Opened
 from widemargin.places.partitions import is_collection
-from widemargin.places.span_of_shards import Statement, on_no_rows, solver_of_shards
+from widemargin.places.span_of_shards import Statement
 from widemargin.problem import Problem, class_factors, encoded
 from widemargin.scatter.class_scatter import DenseColumns
-from widemargin.span import Basis, GivenVectors, SpanFit, SpanOptions, as_strategy
+from widemargin.span import Basis, as_strategy
 
 # Distinct rows up to which "auto" is exact.
 _EXACT_ROWS = 2000
@@ -284,19 +282,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
                 options = self._options(
                     replace(resources, report=report), "span", opened.n_features
                 )
-                if self._linear():
-                    # All of the input space is spanned by its unit vectors.
-                    unit_vectors = GivenVectors(np.eye(opened.n_features))
-                    options = replace(
-                        options, linear=False, landmarks=unit_vectors, max_vectors=None
-                    )
-                elsewhere = Elsewhere(
-                    partial(self._solver_of, opened, stated),
-                    every.weights * factor,
-                    "full" if self._linear() else "span",
-                )
-                nothing = on_no_rows(every, stated, options)
-                result, basis, problem = find_directions(nothing, options, elsewhere)
+                result, basis, problem = find_directions_of_shards(opened, stated, options)
             found = _in_order(result)
             # Not before all went well: nothing shall be half fitted.
             self._note_columns(X, reset=True)
@@ -318,16 +304,6 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
                     f"{name}={getattr(self, name)!r} needs rows in memory, but X is a Dask "
                     f"collection; use {name}={able[-1]!r}, or pass X.compute()."
                 )
-
-    def _solver_of(self, opened: Opened, stated: Statement, options: SpanOptions) -> SpanFit:
-        solver = solver_of_shards(opened.source, opened.facts, stated, options)
-        if self._linear() and solver.max_vectors < opened.n_features:
-            raise ValueError(
-                f"X has {opened.n_features:,} columns, and memory={self.memory!r} leaves room for "
-                f"matrices of {solver.max_vectors:,} of them squared; raise memory, or pass "
-                "X.compute()."
-            )
-        return solver
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the features of each row.
