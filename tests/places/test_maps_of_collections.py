@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import KernelFisherDA, MaxiMinDA, MaxMarginDA, PairwiseAccuracyDA, SpanMap
 from widemargin.loop import PlaceLost
+from widemargin.places import sources
 from widemargin.span.shards import Here
 
 da = pytest.importorskip("dask.array")
@@ -18,6 +19,11 @@ dd = pytest.importorskip("dask.dataframe")
 
 MAP = {"n_vectors": 40, "random_state": 0, "memory": "200MB"}
 MARGIN = {"kernel": "rbf", "max_vectors": 40, "random_state": 0, "memory": "200MB", "tol": 1e-9}
+
+
+@pytest.fixture(autouse=True)
+def a_shard_for_each_partition(monkeypatch):
+    monkeypatch.setattr(sources, "_LEAST_SHARD", 1)
 
 
 def digits(n=900):

@@ -151,7 +151,7 @@ def test_rows_are_loaded_again_where_memory_is_small():
     lazy = dX.map_blocks(counted, dtype=X.dtype)
     here = MarginClassifier(**SPAN | {"max_vectors": 20}).fit(X, y)
     loads.clear()
-    there = MarginClassifier(**SPAN | {"max_vectors": 20, "memory": "100KB"}).fit(lazy, dy)
+    there = MarginClassifier(**SPAN | {"max_vectors": 20, "memory": "370KB"}).fit(lazy, dy)
     assert sum(loads) > 3 * len(X)
     same(here, there, X, 1e-3)
 

@@ -59,8 +59,8 @@ def test_sums_over_shards_are_those_over_all_rows(count, seed, wanted):
         assert n_rows == wanted
         shards.score(beta, 0, n_rows)
         told = [*shards.pull(n_rows, live, True, None)]
-        slope, scale = shards.look_along(direction, live, n_rows, n_rows)
-        told += [slope, scale, shards.along(live, np.array([0.1, 0.5, 2.0]))]
+        slope, scale = shards.look_along(direction, live, n_rows, n_rows, np.zeros((1, 3)))
+        told += [slope, scale, shards.along(live, np.array([[0.1, 0.5, 2.0], [0.2, 0.0, 1.0]]))]
         shards.advance(live, np.array([0.1, 0.5, 2.0]))
         shards.blend(n_rows, live, np.array([0.5, 0.2, 1.0]))
         told += [*shards.pull(n_rows, live, True, 0.1 * direction)]

@@ -65,8 +65,8 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         self
             The fitted classifier.
         """
-        if is_collection(X):
-            return self._fit_collection(X, y, sample_weight)
+        if self._comes_in_parts(X):
+            return self._fit_in_parts(X, y, sample_weight)
         with self._fitting() as resources:
             data = self._labelled(X, y, sample_weight)
             distinct = self._distinct(data, resources)
@@ -82,8 +82,12 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         self._warn(fitted)
         return self
 
-    def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
-        """Fit the machine to a Dask collection."""
+    def _comes_in_parts(self, X: Any) -> bool:
+        """Return whether rows are to be looked at in parts, where they lie."""
+        return is_collection(X)
+
+    def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
+        """Fit the machine to rows that come in parts, such as a Dask collection."""
         raise TypeError(
             f"X is a Dask collection, which {type(self).__name__} cannot be fitted to; use "
             "MarginClassifier, or pass X.compute() if the rows fit into memory."

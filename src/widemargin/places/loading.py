@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -150,7 +150,8 @@ def facts_of(loaded: Loaded, memory: int | str, share: float) -> Facts:
 
 def joined(parts: Sequence[Facts]) -> Facts:
     """Return the facts of all rows: moments by the formula of Chan, Golub and LeVeque."""
-    classes = distinct_labels(np.concatenate([part.classes for part in parts if len(part.classes)]))
+    labels = [part.classes for part in parts if len(part.classes)]
+    classes = distinct_labels(np.concatenate(labels)) if labels else parts[0].classes
     weights = np.zeros(len(classes))
     total, mean, square = 0.0, np.zeros_like(parts[0].mean), np.zeros_like(parts[0].mean)
     for part in parts:
@@ -234,24 +235,34 @@ def shard_of(loaded: Loaded, plan: ShardPlan, rows: Rows | None = None) -> Shard
 
 
 class Cache:
-    """Blocks of rows that were loaded lately, within a budget."""
+    """Blocks of rows that stay once they were loaded, within a budget, and the last other one.
+
+    Blocks are looked at in turn, again and again: the one that was not used for longest is needed
+    next, so that none goes for another one's sake.
+    """
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._kept: OrderedDict[int, Any] = OrderedDict()
+        self._kept: dict[int, Any] = {}
+        self._last: tuple[int, Any] = (-1, None)
+        self._lock = Lock()
 
     def get(self, number: int, load_block: Callable[[], Any]) -> Any:
-        """Return a block, which is loaded if it is not here; the oldest ones may go."""
-        if number in self._kept:
-            self._kept.move_to_end(number)
-            return self._kept[number]
-        block = load_block()
-        self._kept[number] = block
-        while (
-            len(self._kept) > 1 and sum(each.nbytes for each in self._kept.values()) > self.budget
-        ):
-            self._kept.popitem(last=False)
-        return block
+        """Return a block, which is loaded if it is not here."""
+        with self._lock:
+            if number in self._kept:
+                return self._kept[number]
+            if self._last[0] == number:
+                return self._last[1]
+            # The one before goes before the next one comes.
+            self._last = (-1, None)
+            block = load_block()
+            if block.nbytes <= self.budget:
+                self.budget -= block.nbytes
+                self._kept[number] = block
+            else:
+                self._last = (number, block)
+            return block
 
 
 class PartitionRows(ArrayRows):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from widemargin.loop import Resources
 from widemargin.places.loading import (
@@ -17,16 +18,22 @@ from widemargin.places.loading import (
     PartitionRows,
     ShardPlan,
     facts_of,
+    joined,
     load,
     shard_of,
 )
-from widemargin.places.on_workers import OnWorkers, named
+from widemargin.places.on_workers import OnWorkers, first_state, named
 from widemargin.places.partitions import Partitions
 from widemargin.span.shards import Here, Place, arguments_of
+from widemargin.span.span_engine import SpanSize
 
-# Shards of this process at the most: each is loaded as a whole.
-_MOST_SHARDS = 64
-# Share of the memory for partitions that were loaded lately.
+# Shards of this process, about so many: each is loaded as a whole.
+_SHARDS = 64
+# Bytes of one at the least,
+_LEAST_SHARD = 8_000_000
+# and at the most, as a share of the memory.
+_SHARD_SHARE = 1 / 16
+# Share of the memory for partitions that stay once they were loaded.
 _CACHE_SHARE = 0.25
 
 
@@ -50,6 +57,9 @@ class Source(Protocol):
         An argument that is an `Each` is another one for each shard.
         """
 
+    def rooms(self, size: SpanSize, n_problems: int) -> list[int]:
+        """Return the bytes for kernel values of each shard, after `facts`."""
+
     def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, where they are; this is the last that is asked if `last`."""
 
@@ -57,7 +67,8 @@ class Source(Protocol):
 def source_of(partitions: Partitions, memory: int | str, resources: Resources) -> Source:
     """Return the source of a collection: the current cluster, or this process if there is none."""
     client = current_client()
-    if client is not None:
+    # A mapped file lies where this process is.
+    if client is not None and not isinstance(partitions.rows[0], np.ndarray):
         return Cluster(client, partitions, memory)
     return OutOfCore(partitions, resources.memory, resources.threads)
 
@@ -92,28 +103,46 @@ class OutOfCore:
 
     def __init__(self, partitions: Partitions, memory: int, threads: int) -> None:
         self.partitions, self.memory, self.threads = partitions, memory, threads
-        self.groups = partitions.groups(_MOST_SHARDS)
+        self.groups = [range(k, k + 1) for k in range(len(partitions))]
         self._cache = Cache(int(_CACHE_SHARE * memory))
         self._facts: list[Facts] = []
 
     def facts(self) -> list[Facts]:
         """Return what is to be known of the rows of each shard, after a look at all of them."""
-        share = 1.0 / len(self.groups)
-        every = range(len(self.groups))
-        self._facts = [facts_of(self._loaded(k), self.memory, share) for k in every]
+        found, sizes = [], []
+        for k in range(len(self.partitions)):
+            loaded = self._load(range(k, k + 1))
+            # A shard works alone: all memory is for it.
+            found.append(facts_of(loaded, self.memory, 1.0))
+            sizes.append(bytes_of(loaded.X))
+            self.partitions.forget_pages()
+        self.groups = groups_of(sizes, self.memory)
+        self._facts = [joined(found[group.start : group.stop]) for group in self.groups]
         return self._facts
+
+    def rooms(self, size: SpanSize, n_problems: int) -> list[int]:
+        """Return the bytes for kernel values of each shard, in proportion to their rows."""
+        rows = [each.n for each in self._facts]
+        room = size.room_of_shards(self.memory, sum(rows), n_problems)
+        return [room * n // max(1, sum(rows)) for n in rows]
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
         every = range(len(self.groups))
-        return [function(self._loaded(k), *arguments_of(arguments, k)) for k in every]
+        return [function(self.loaded(k), *arguments_of(arguments, k)) for k in every]
 
     def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, in this process."""
         return Here([self._shard(k, plan) for k, plan in enumerate(plans)])
 
+    def loaded(self, k: int) -> Loaded:
+        """Return the rows of a shard."""
+        # Those of others are not needed in the system's memory any more.
+        self.partitions.forget_pages()
+        return self._load(self.groups[k])
+
     def _shard(self, k: int, plan: ShardPlan) -> Any:
-        loaded, facts = self._loaded(k), self._facts[k]
+        loaded, facts = self.loaded(k), self._facts[k]
         if facts.sparse:
             return shard_of(loaded, plan)
         shape = (facts.n, loaded.X.shape[1])
@@ -122,23 +151,40 @@ class OutOfCore:
         rows = PartitionRows(k, shape, dtype, block, self._cache, plan.memory, plan.threads)
         return shard_of(loaded, plan, rows)
 
-    def _loaded(self, k: int) -> Loaded:
-        import dask
-
-        group, parts = self.groups[k], self.partitions
+    def _load(self, group: range) -> Loaded:
+        parts = self.partitions
         labels = parts.labels or [None] * len(parts)
         weights = parts.weights or [None] * len(parts)
         wanted = [(parts.rows[i], labels[i], weights[i]) for i in group]
-        (found,) = dask.compute(wanted, scheduler="threads")
-        return load(group[0], parts.n_features, found)
+        return load(group[0], parts.n_features, parts.computed(wanted))
 
     def _block(self, k: int) -> Any:
-        import dask
+        parts = self.partitions
+        blocks = parts.computed([parts.rows[i] for i in self.groups[k]])
+        # A copy, also of one part of a mapped file: its pages need not stay.
+        block = np.concatenate([np.asarray(each) for each in blocks])
+        parts.forget_pages()
+        return block
 
-        group, parts = self.groups[k], self.partitions
-        (found,) = dask.compute([parts.rows[i] for i in group], scheduler="threads")
-        blocks = [np.asarray(block) for block in found]
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+def groups_of(sizes: Sequence[int], memory: int) -> list[range]:
+    """Return neighbouring partitions of so many bytes each as groups that are loaded together."""
+    total = sum(sizes)
+    most = min(max(total / _SHARDS, _LEAST_SHARD), _SHARD_SHARE * memory)
+    groups, first, held = [], 0, 0
+    for k, size in enumerate(sizes):
+        if k > first and held + size > most:
+            groups.append(range(first, k))
+            first, held = k, 0
+        held += size
+    return [*groups, range(first, len(sizes))]
+
+
+def bytes_of(X: Any) -> int:
+    """Return what rows take, dense or CSR."""
+    if sparse.issparse(X):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes)
 
 
 class Cluster:
@@ -172,6 +218,7 @@ class Cluster:
         hosts = [workers[home]["host"] if auto else home for home in self.homes]
         self._shares = [1.0 / hosts.count(host) for host in hosts]
         self._loaded: list[Any] = []
+        self._facts: list[Facts] = []
 
     def facts(self) -> list[Facts]:
         """Return what is to be known of the rows of each shard."""
@@ -193,9 +240,14 @@ class Cluster:
             self.client.compute(call, workers=[home], allow_other_workers=True)
             for call, home in zip(calls, self.homes, strict=True)
         ]
-        return self._gathered(
+        self._facts = self._gathered(
             facts_of, [(self.memory, share) for share in self._shares], "facts", gather=True
         )
+        return self._facts
+
+    def rooms(self, size: SpanSize, n_problems: int) -> list[int]:
+        """Return the bytes for kernel values of each shard; all work at a time."""
+        return [size.room_of_shards(each.memory, each.n, n_problems) for each in self._facts]
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
@@ -204,7 +256,7 @@ class Cluster:
 
     def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, which stay on their workers."""
-        states = self._gathered(shard_of, [(plan,) for plan in plans], "shard", gather=False)
+        states = self._gathered(first_state, [(plan,) for plan in plans], "shard", gather=False)
         if last:
             self._loaded = []
         return OnWorkers(self.client, states)

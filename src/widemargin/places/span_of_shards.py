@@ -92,6 +92,7 @@ def solver_of_shards(
     before = choice_of(options.landmarks, _NO_SHARDS, problem, options.rng)
     size = span_size(problem, every.n, before, options)
     first = np.concatenate([[0], np.cumsum([each.n for each in facts])])
+    rooms = source.rooms(size, problem.n_problems)
     plans = [
         ShardPlan(
             stated.kernel,
@@ -101,12 +102,12 @@ def solver_of_shards(
             stated.C,
             int(begin),
             size.dtype,
-            size.room_of_shard(each.memory),
+            room,
             size.vectors,
             each.memory,
             source.threads,
         )
-        for begin, each in zip(first, facts, strict=False)
+        for begin, each, room in zip(first, facts, rooms, strict=False)
     ]
     each = size.dtype.itemsize * max(1, size.vectors)
     step = rows_of_block(options.memory, each, problem.n_problems)

@@ -99,6 +99,10 @@ class Shards:
         self._sorted = True
         # How many rows of each shard are the first ones of all.
         self._first: dict[int, Each] = {0: Each(0 for _ in place.sizes), self.n: Each(place.sizes)}
+        # For how many rows of each shard values are kept, for numbers of vectors.
+        self._kept: dict[int, list[int]] = {}
+        # Whether the values of all rows are known to be kept and computed.
+        self._complete = False
 
     @classmethod
     def here(
@@ -165,9 +169,11 @@ class Shards:
     def _of_each(self, n_rows: int) -> Any:
         return self._first[n_rows] if self.many else n_rows
 
-    def restart(self, dtype: np.dtype[Any], room: int) -> None:
-        """Begin anew, with kernel values of this precision in so many bytes."""
-        self.place.tell("restart", dtype, room)
+    def restart(self, dtype: np.dtype[Any]) -> None:
+        """Begin anew, with kernel values of this precision in as many bytes as before."""
+        self.place.tell("restart", dtype)
+        self._kept.clear()
+        self._complete = False
         if isinstance(self.place, Here) and not self.many:
             self.step = self.only.values.step
 
@@ -177,18 +183,26 @@ class Shards:
 
     def rows_kept(self, width: int) -> int:
         """Return for how many rows the values of so many vectors can be kept."""
-        return sum(self.place.ask("rows_kept", width))
+        return sum(self._kept_of_each(width))
+
+    def _kept_of_each(self, width: int) -> list[int]:
+        if width not in self._kept:
+            self._kept[width] = self.place.ask("rows_kept", width)
+        return self._kept[width]
 
     @property
     def complete(self) -> bool:
         """Whether the values of all rows are kept and computed."""
-        return all(self.place.ask("complete"))
+        if not self._complete:
+            self._complete = all(self.place.ask("complete"))
+        return self._complete
 
     # Vectors.
 
     def add(self, vectors: NDArray[Any]) -> None:
         """Let vectors join."""
         self.place.tell("add", vectors)
+        self._complete = False
 
     def draw(self, count: int, seed: int, n_rows: int | None) -> tuple[NDArray[Any], ...]:
         """Draw rows; return them with their classes, weights, numbers and groups.
@@ -243,26 +257,26 @@ class Shards:
         """Return how many of the first rows have kept values of all vectors."""
         if not self.many:
             return min(n_rows, self.rows_kept(size))
-        kept = self.place.ask("rows_kept", size)
-        each = Each(min(k, n) for k, n in zip(kept, self._first[n_rows], strict=True))
+        pairs = zip(self._kept_of_each(size), self._first[n_rows], strict=True)
+        each = Each(min(kept, n) for kept, n in pairs)
         self._first.setdefault(sum(each), each)
         return sum(each)
 
     def look_along(
-        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int
-    ) -> tuple[Matrix, float]:
-        """Return slope and curvature at the start, and how many times as heavy all rows are."""
+        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int, lengths: Matrix
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return slopes and curvatures after steps, and how many times as heavy all rows are."""
         answers = self.place.ask(
-            "look_along", direction, live, self._of_each(n_rows), self._of_each(judges)
+            "look_along", direction, live, self._of_each(n_rows), self._of_each(judges), lengths
         )
         self.n_passes += judges == self.n
         weight, used = (sum(each[k] for each in answers) for k in (1, 2))
         # No rows are left where all lie far outside every margin.
         return sum_of([each[0] for each in answers]), weight / used if used else 1.0
 
-    def along(self, live: IndexArray, length: Vector) -> Matrix:
-        """Return slope and curvature after a step of some length."""
-        return sum_of(self.place.ask("along", live, length))
+    def along(self, live: IndexArray, lengths: Matrix) -> NDArray[np.float64]:
+        """Return slopes and curvatures after steps of some lengths, as `Shard.along` does."""
+        return sum_of(self.place.ask("along", live, lengths))
 
     def advance(self, live: IndexArray, length: Vector) -> None:
         """Take the step."""
@@ -295,6 +309,7 @@ class Shards:
     def bring_near(self, limit: float, near: Each) -> int:
         """Bring these rows to the front, and return how many they are."""
         self.place.tell("bring_near", limit)
+        self._complete = False
         # Other rows are the first ones now.
         self._sorted = False
         self._first = {n: each for n, each in self._first.items() if n in (0, self.n)}

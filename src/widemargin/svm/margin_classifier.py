@@ -25,7 +25,7 @@ from widemargin.expansion import Earlier, Fitted
 from widemargin.kernels import resolve_gamma
 from widemargin.loop import Ended, Resources
 from widemargin.places.loading import joined
-from widemargin.places.partitions import partitions_of
+from widemargin.places.partitions import is_large_map, partitions_of
 from widemargin.places.sources import source_of
 from widemargin.places.span_of_shards import Statement, fit_span_of_shards
 from widemargin.problem import Problem, class_factors, encoded, one_vs_one, one_vs_rest
@@ -279,7 +279,11 @@ class MarginClassifier(KernelClassifier):
         stopped = f"{fitted.certificate.stopped} (engine: {decision.reason})"
         return replace(fitted, certificate=replace(fitted.certificate, stopped=stopped))
 
-    def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
+    def _comes_in_parts(self, X: Any) -> bool:
+        large = self.engine in ("auto", "span") and self.loss != "hinge" and not self._precomputed()
+        return super()._comes_in_parts(X) or (large and is_large_map(X, self.memory))
+
+    def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
         """Fit a span to the rows of a Dask collection, out of core or on the current cluster."""
         if self.engine in ("exact", "cells"):
             raise ValueError(
