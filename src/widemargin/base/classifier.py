@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
-    KernelEstimator,
     as_stored,
     dense,
     reporting,
     warn_user,
     with_callbacks,
 )
+from widemargin.base.lazy_answers import LazyAnswers
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
@@ -32,7 +30,7 @@ from widemargin.rows import Rows
 
 
 @parameters
-class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
+class KernelClassifier(CallbackSupportMixin, LazyAnswers):
     """A kernel classifier: a subclass says which engine finds its machine."""
 
     C: float = positional(1.0, check.positive)
@@ -65,24 +63,29 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         self
             The fitted classifier.
         """
-        if self._comes_in_parts(X):
+        if self.comes_in_parts(X):
             return self._fit_in_parts(X, y, sample_weight)
         with self._fitting() as resources:
-            data = self._labelled(X, y, sample_weight)
-            distinct = self._distinct(data, resources)
-            gamma = self._resolved_gamma(self.gamma, distinct)
-            problem = self._problem(
-                data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
-            )
-            earlier = self._earlier(problem, data.classes)
-            with reporting(self, len(data.y), data.X, data.y) as report:
-                fitted = self._fit(problem, replace(resources, report=report), earlier)
-            self.classes_, self.gamma_ = data.classes, gamma
-            self._keep(problem, fitted)
+            fitted = self._fit_rows(X, y, sample_weight, resources)
         self._warn(fitted)
         return self
 
-    def _comes_in_parts(self, X: Any) -> bool:
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, resources: Resources) -> Fitted:
+        """Fit the machine to rows that are here."""
+        data = self._labelled(X, y, sample_weight)
+        distinct = self._distinct(data, resources)
+        gamma = self._resolved_gamma(self.gamma, distinct)
+        problem = self._problem(
+            data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
+        )
+        earlier = self._earlier(problem, data.classes)
+        with reporting(self, len(data.y), data.X, data.y) as report:
+            fitted = self._fit(problem, replace(resources, report=report), earlier)
+        self.classes_, self.gamma_ = data.classes, gamma
+        self._keep(problem, fitted)
+        return fitted
+
+    def comes_in_parts(self, X: Any) -> bool:
         """Return whether rows are to be looked at in parts, where they lie."""
         return is_collection(X)
 
@@ -143,31 +146,6 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         values = self._values_at(X)
         two = len(self.classes_) == 2
         return winners(self.classes_, values[:, 0] if two else self._class_scores(values))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Rows.
-        y : array-like or Dask collection of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
-            Weights.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        if not is_collection(X):
-            return float(super().score(X, y, sample_weight))
-        import dask
-
-        # Labels of all rows are computed, the rows themselves block by block.
-        predicted, labels, weight = dask.compute(self.predict(X), y, sample_weight)
-        return float(accuracy_score(np.asarray(labels), predicted, sample_weight=weight))
 
     def _values_at(self, X: Any) -> Matrix:
         """Return the decision values of a user's rows, a column for each problem."""

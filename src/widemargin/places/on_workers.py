@@ -10,14 +10,14 @@ in common, rows and kernel values, they share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 from widemargin.loop import PlaceLost
-from widemargin.places.loading import Loaded, ShardPlan, shard_of
+from widemargin.places.loading import shard_of
 from widemargin.span.shard import Shard
 from widemargin.span.shards import arguments_of
 from widemargin.threads import single_threaded_blas
@@ -29,9 +29,11 @@ _READING = frozenset(
         "below",
         "candidates",
         "complete",
+        "decisions",
         "inside",
         "near",
         "outcome",
+        "right",
         "rounding",
         "rows_kept",
     )
@@ -50,9 +52,9 @@ def named(what: str) -> str:
     return f"widemargin-{what}-{uuid4().hex}"
 
 
-def first_state(loaded: Loaded, plan: ShardPlan) -> State:
-    """Return the shard of some rows, which was asked nothing yet."""
-    return shard_of(loaded, plan), None
+def first_state(rows: Any, plan: Any, function: Callable[..., Shard] = shard_of) -> State:
+    """Return the shard that a function makes of some rows, which was asked nothing yet."""
+    return function(rows, plan), None
 
 
 def changed(state: State, commands: Sequence[Command]) -> State:
@@ -112,7 +114,7 @@ class OnWorkers:
 
     def ask(self, what: str, *arguments: Any) -> list[Any]:
         """Return what the shards answer, in their order."""
-        with _loss_is_told():
+        with loss_is_told():
             return self._asked(what, *arguments)
 
     def _asked(self, what: str, *arguments: Any) -> list[Any]:
@@ -164,9 +166,13 @@ class OnWorkers:
 
 
 @contextmanager
-def _loss_is_told() -> Iterator[None]:
+def loss_is_told() -> Iterator[None]:
     """Let errors of a cluster that is not there any more be one of ours."""
-    from distributed.client import ClosedClientError, FutureCancelledError
+    from distributed.client import (
+        ClosedClientError,
+        FutureCancelledError,
+        FuturesCancelledError,
+    )
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
 
@@ -174,7 +180,20 @@ def _loss_is_told() -> Iterator[None]:
         yield
     except PlaceLost:
         raise
-    except (CommClosedError, FutureCancelledError, ClosedClientError, OSError) as error:
-        raise PlaceLost(f"the cluster was lost: {error}") from error
+    except (
+        ClosedClientError,
+        CommClosedError,
+        FutureCancelledError,
+        FuturesCancelledError,
+        OSError,
+    ) as error:
+        raise PlaceLost(f"the cluster was lost: {_first_line(error)}") from error
     except KilledWorker as error:
-        raise PlaceLost(f"workers of the cluster died again and again: {error}") from error
+        raise PlaceLost(
+            f"workers of the cluster died again and again: {_first_line(error)}"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says, without the list of tasks that Dask puts below it."""
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(":")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -184,9 +185,14 @@ def mapped(function: Any, X: Any, meta: NDArray[Any]) -> Any:
         sizes = X.chunks[0]
     from dask import delayed
 
-    call = delayed(function, pure=False)
+    call = delayed(partial(_of_block, function, meta), pure=False)
     parts = [
         da.from_delayed(call(block), (size, *meta.shape[1:]), meta=meta)
         for block, size in zip(blocks, sizes, strict=True)
     ]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def _of_block(function: Any, meta: NDArray[Any], block: Any) -> Any:
+    """Return what a function says of a block of rows, which may be empty."""
+    return function(block) if block.shape[0] else meta

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from widemargin.loop import Resources
 from widemargin.places.loading import (
@@ -22,9 +21,9 @@ from widemargin.places.loading import (
     load,
     shard_of,
 )
-from widemargin.places.on_workers import OnWorkers, first_state, named
+from widemargin.places.on_workers import OnWorkers, first_state, loss_is_told, named
 from widemargin.places.partitions import Partitions
-from widemargin.span.shards import Here, Place, arguments_of
+from widemargin.span.shards import Each, Here, Place, arguments_of
 from widemargin.span.span_engine import SpanSize
 
 # Shards of this process, about so many: each is loaded as a whole.
@@ -54,14 +53,39 @@ class Source(Protocol):
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order.
 
-        An argument that is an `Each` is another one for each shard.
+        An argument of the class `Each` is another one for each shard.
         """
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them.
+
+        It returns both; the former stay where the shards are.
+        """
+
+    def budgets(self) -> list[tuple[int, int]]:
+        """Return bytes, and the rows which share them, after `facts`."""
 
     def rooms(self, size: SpanSize, n_problems: int) -> list[int]:
         """Return the bytes for kernel values of each shard, after `facts`."""
 
     def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, where they are; this is the last that is asked if `last`."""
+
+    def made(
+        self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
+    ) -> list[Any]:
+        """Return what a function makes of the rows of each shard and its plan, for `placed`.
+
+        The function takes what was loaded, the plan, and rows that load themselves or None. What
+        it makes stays where the rows are.
+        """
+
+    def placed(
+        self, function: Callable[..., Any], made: Sequence[Any], plans: Sequence[Any]
+    ) -> Place:
+        """Return the shards that a function makes of such things and other plans."""
 
 
 def source_of(partitions: Partitions, memory: int | str, resources: Resources) -> Source:
@@ -83,6 +107,11 @@ def current_client() -> Any:
         return distributed.default_client()
     except ValueError:
         return None
+
+
+def part_of(pair: Any, k: int) -> Any:
+    """Return one of the results of a task."""
+    return pair[k]
 
 
 class OutOfCore:
@@ -109,16 +138,18 @@ class OutOfCore:
 
     def facts(self) -> list[Facts]:
         """Return what is to be known of the rows of each shard, after a look at all of them."""
-        found, sizes = [], []
+        found = []
         for k in range(len(self.partitions)):
-            loaded = self._load(range(k, k + 1))
             # A shard works alone: all memory is for it.
-            found.append(facts_of(loaded, self.memory, 1.0))
-            sizes.append(bytes_of(loaded.X))
+            found.append(facts_of(self._load(range(k, k + 1)), self.memory, 1.0))
             self.partitions.forget_pages()
-        self.groups = groups_of(sizes, self.memory)
+        self.groups = groups_of([each.nbytes for each in found], self.memory)
         self._facts = [joined(found[group.start : group.stop]) for group in self.groups]
         return self._facts
+
+    def budgets(self) -> list[tuple[int, int]]:
+        """Return bytes, and the rows which share them: all."""
+        return [(self.memory, sum(each.n for each in self._facts))]
 
     def rooms(self, size: SpanSize, n_problems: int) -> list[int]:
         """Return the bytes for kernel values of each shard, in proportion to their rows."""
@@ -128,12 +159,32 @@ class OutOfCore:
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
-        every = range(len(self.groups))
-        return [function(self.loaded(k), *arguments_of(arguments, k)) for k in every]
+        return [
+            function(self.loaded(k), *arguments_of(arguments, k)) for k in range(len(self.groups))
+        ]
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them."""
+        pairs = self.ask(name, function, *arguments)
+        return Each(made for made, _ in pairs), [said for _, said in pairs]
 
     def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, in this process."""
-        return Here([self._shard(k, plan) for k, plan in enumerate(plans)])
+        return Here(self.made("shard", shard_of, plans))
+
+    def made(
+        self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
+    ) -> list[Any]:
+        """Return what a function makes of the rows of each shard and its plan."""
+        return [self._made(k, function, plan) for k, plan in enumerate(plans)]
+
+    def placed(
+        self, function: Callable[..., Any], made: Sequence[Any], plans: Sequence[Any]
+    ) -> Place:
+        """Return the shards that a function makes of such things and other plans."""
+        return Here([function(each, plan) for each, plan in zip(made, plans, strict=True)])
 
     def loaded(self, k: int) -> Loaded:
         """Return the rows of a shard."""
@@ -141,15 +192,15 @@ class OutOfCore:
         self.partitions.forget_pages()
         return self._load(self.groups[k])
 
-    def _shard(self, k: int, plan: ShardPlan) -> Any:
+    def _made(self, k: int, function: Callable[..., Any], plan: ShardPlan) -> Any:
         loaded, facts = self.loaded(k), self._facts[k]
         if facts.sparse:
-            return shard_of(loaded, plan)
+            return function(loaded, plan, None)
         shape = (facts.n, loaded.X.shape[1])
         dtype = np.dtype(np.float32 if facts.single else np.float64)
         block = partial(self._block, k)
         rows = PartitionRows(k, shape, dtype, block, self._cache, plan.memory, plan.threads)
-        return shard_of(loaded, plan, rows)
+        return function(loaded, plan, rows)
 
     def _load(self, group: range) -> Loaded:
         parts = self.partitions
@@ -178,13 +229,6 @@ def groups_of(sizes: Sequence[int], memory: int) -> list[range]:
             first, held = k, 0
         held += size
     return [*groups, range(first, len(sizes))]
-
-
-def bytes_of(X: Any) -> int:
-    """Return what rows take, dense or CSR."""
-    if sparse.issparse(X):
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
-    return int(X.nbytes)
 
 
 class Cluster:
@@ -245,34 +289,87 @@ class Cluster:
         )
         return self._facts
 
+    def budgets(self) -> list[tuple[int, int]]:
+        """Return bytes, and the rows which share them: those of each shard."""
+        return [(each.memory, each.n) for each in self._facts]
+
     def rooms(self, size: SpanSize, n_problems: int) -> list[int]:
         """Return the bytes for kernel values of each shard; all work at a time."""
         return [size.room_of_shards(each.memory, each.n, n_problems) for each in self._facts]
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return what a function says of the rows of each shard, in their order."""
-        of_each = [arguments_of(arguments, k) for k in range(len(self.groups))]
-        return self._gathered(function, of_each, name, gather=True)
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        return self._gathered(function, given, name, gather=True)
+
+    def keep(
+        self, name: str, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Each, list[Any]]:
+        """Return what a function makes of the rows of each shard, and what it says of them."""
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        pairs = self._gathered(function, given, name, gather=False)
+        made, said = (
+            [self.client.submit(part_of, pair, k, key=named(name)) for pair in pairs]
+            for k in (0, 1)
+        )
+        return Each(made), list(self.client.gather(said))
+
+    def each(self, name: str, function: Callable[..., Any], *arguments: Any) -> Each:
+        """Return what a function makes of the rows of each shard, which stays there."""
+        given = [arguments_of(arguments, k) for k in range(len(self.groups))]
+        return Each(self._gathered(function, given, name, gather=False))
+
+    def forget(self) -> None:
+        """Let go of the rows that were loaded."""
+        self._loaded = []
 
     def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, which stay on their workers."""
         states = self._gathered(first_state, [(plan,) for plan in plans], "shard", gather=False)
         if last:
-            self._loaded = []
+            self.forget()
         return OnWorkers(self.client, states)
 
-    def _gathered(
-        self, function: Callable[..., Any], arguments: Sequence[Any], name: str, *, gather: bool
+    def made(
+        self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
     ) -> list[Any]:
-        futures = [
-            self.client.submit(
-                function,
-                loaded,
-                *given,
-                key=named(name),
-                workers=[home],
-                allow_other_workers=True,
-            )
-            for loaded, given, home in zip(self._loaded, arguments, self.homes, strict=True)
-        ]
+        """Return what a function makes of the rows of each shard and its plan, on the workers."""
+        with loss_is_told():
+            found = self._gathered(function, [(plan, None) for plan in plans], name, gather=False)
+        self.forget()
+        return found
+
+    def placed(
+        self, function: Callable[..., Any], made: Sequence[Any], plans: Sequence[Any]
+    ) -> Place:
+        """Return the shards that a function makes of such things and other plans."""
+        with loss_is_told():
+            given = [(plan, function) for plan in plans]
+            states = self._gathered(first_state, given, "shard", gather=False, of=made)
+            return OnWorkers(self.client, states)
+
+    def _gathered(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[Any],
+        name: str,
+        *,
+        gather: bool,
+        of: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        import dask
+
+        # A plan may say something of each row, and must be there when a worker has died.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            futures = [
+                self.client.submit(
+                    function,
+                    each,
+                    *given,
+                    key=named(name),
+                    workers=[home],
+                    allow_other_workers=True,
+                )
+                for each, given, home in zip(of or self._loaded, arguments, self.homes, strict=True)
+            ]
         return list(self.client.gather(futures)) if gather else futures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,13 +25,19 @@ from widemargin.cells import (
 from widemargin.expansion import Earlier, Fitted
 from widemargin.kernels import resolve_gamma
 from widemargin.loop import Ended, Resources
-from widemargin.places.loading import joined
+from widemargin.places.loading import Facts, joined
 from widemargin.places.partitions import is_large_map, partitions_of
-from widemargin.places.sources import source_of
-from widemargin.places.span_of_shards import Statement, fit_span_of_shards
+from widemargin.places.sources import Source, source_of
+from widemargin.places.span_of_shards import Statement
 from widemargin.problem import Problem, class_factors, encoded, one_vs_one, one_vs_rest
 from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
+from widemargin.svm.collection_fit import (
+    brought_here,
+    explained,
+    fit_to_collection,
+    rows_here,
+)
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.svm.exact_from_span import fit_exact_from_span
 
@@ -274,22 +281,15 @@ class MarginClassifier(KernelClassifier):
         self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
         self.engine_ = decision.engine
         self.multi_class_ = "ovo" if stated.partial else "ovr"
-        if not decision.reason:
-            return fitted
-        stopped = f"{fitted.certificate.stopped} (engine: {decision.reason})"
-        return replace(fitted, certificate=replace(fitted.certificate, stopped=stopped))
+        return explained(fitted, decision)
 
-    def _comes_in_parts(self, X: Any) -> bool:
+    def comes_in_parts(self, X: Any) -> bool:
+        """Return whether rows are to be looked at in parts, where they lie."""
         large = self.engine in ("auto", "span") and self.loss != "hinge" and not self._precomputed()
-        return super()._comes_in_parts(X) or (large and is_large_map(X, self.memory))
+        return super().comes_in_parts(X) or (large and is_large_map(X, self.memory))
 
     def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
-        """Fit a span to the rows of a Dask collection, out of core or on the current cluster."""
-        if self.engine in ("exact", "cells"):
-            raise ValueError(
-                f"engine={self.engine!r} needs rows in memory, but X is a Dask collection; use "
-                "engine='span', or pass X.compute()."
-            )
+        """Fit the machine to rows that come in parts, out of core or on the current cluster."""
         with self._fitting() as resources:
             source = source_of(partitions_of(X, y, sample_weight), self.memory, resources)
             facts = source.facts()
@@ -298,35 +298,46 @@ class MarginClassifier(KernelClassifier):
             check_classification_targets(classes)
             # Not before all rows were found to be good: nothing shall be half fitted.
             self._note_columns(X, reset=True)
-            gamma = self.gamma
-            if isinstance(gamma, str):
-                gamma = resolve_gamma(gamma, every.mean, every.variance)
-            pairs = self.multi_class == "ovo" and len(classes) > 2
-            table = one_vs_one(len(classes)) if pairs else one_vs_rest(len(classes))
-            factor = class_factors(self.class_weight, classes, classes, every.weights)
-            stated = Statement(self._kernel(float(gamma)), table, factor, self.C)
-            with reporting(self, every.n) as report:
-                options = self.options(replace(resources, report=report))
-                fitted, problem = fit_span_of_shards(source, facts, stated, options)
-            self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
-            self.engine_, self.multi_class_ = "span", "ovo" if pairs else "ovr"
-            self.classes_, self.gamma_ = classes, float(gamma)
-            self._keep(problem, fitted)
+            if brought_here(every, self.options(resources)):
+                rows = rows_here(source)
+                fitted = self._fit_rows(rows.X, rows.y, rows.weight, resources)
+                self._note_columns(X, reset=True)
+            else:
+                fitted = self._fit_elsewhere(source, facts, classes, resources)
         self._warn(fitted)
         return self
+
+    def _fit_elsewhere(
+        self, source: Source, facts: Sequence[Facts], classes: NDArray[Any], resources: Resources
+    ) -> Fitted:
+        """Fit a span or cells to rows that stay where they are."""
+        every, gamma, n_classes = joined(facts), self.gamma, len(classes)
+        if isinstance(gamma, str):
+            gamma = resolve_gamma(gamma, every.mean, every.variance)
+        factor = class_factors(self.class_weight, classes, classes, every.weights)
+        stated = Statement(self._kernel(float(gamma)), one_vs_rest(n_classes), factor, self.C)
+        many = n_classes > 2
+        pairs = (many and self.multi_class == "ovo", lambda n: many and self.in_pairs(n, n_classes))
+        with reporting(self, every.n) as report:
+            options = self.options(replace(resources, report=report))
+            found = fit_to_collection(source, facts, stated, pairs, options)
+        self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
+        self.engine_, self.multi_class_ = found.engine, "ovo" if found.problem.partial else "ovr"
+        self.classes_, self.gamma_ = classes, float(gamma)
+        self._keep(found.problem, found.fitted)
+        return found.fitted
 
     def stated(self, problem: Problem) -> Problem:
         """Return the problems of the exact machine and of cells: pairs of classes, if wanted."""
         n_classes = len(problem.table)
-        pairs = n_classes > 2 and self._pairs(problem)
+        pairs = n_classes > 2 and self.in_pairs(problem.n, n_classes)
         return problem.with_signs(one_vs_one(n_classes)) if pairs else problem
 
-    def _pairs(self, problem: Problem) -> bool:
+    def in_pairs(self, n: int, n_classes: int) -> bool:
         """Return whether the exact machine and cells are to be those of pairs of classes."""
         if self.multi_class != "auto" or not isinstance(self.max_vectors, str):
             return self.multi_class == "ovo"
-        n_classes = len(problem.table)
-        return 8 * problem.n * n_classes * (n_classes - 1) // 2 <= _PAIRS_BYTES
+        return 8 * n * n_classes * (n_classes - 1) // 2 <= _PAIRS_BYTES
 
     def options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""
