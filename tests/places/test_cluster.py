@@ -7,9 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin import MarginClassifier, MarginClassifierCV
+from widemargin import (
+    KernelFisherDA,
+    MarginClassifier,
+    MarginClassifierCV,
+    MaxiMinDA,
+    MaxMarginDA,
+    PairwiseAccuracyDA,
+    SpanMap,
+)
 from widemargin.base.progress import ProgressBar
 
 dask = pytest.importorskip("dask")
@@ -85,6 +94,46 @@ def test_a_cluster_gives_the_machine_of_the_array_also_when_a_worker_dies(client
         assert len(steps) > at
         assert_array_equal(disturbed.dual_coef_, there.dual_coef_)
         assert_array_equal(disturbed.intercept_, there.intercept_)
+
+
+def test_maps_and_projections_on_a_cluster_are_those_of_the_array(client):
+    X, y = _rows(2000)
+    dX, dy = _cut(X, y)
+    shared = {"random_state": 0, "memory": "200MB"}
+    for estimator in (
+        SpanMap(30, **shared),
+        # The machine that chooses the vectors is fitted on the workers before the scatter is.
+        KernelFisherDA(solver="span", n_vectors=30, vectors="core", **shared),
+        MaxiMinDA(2, kernel="rbf", n_vectors=30, shrinkage=0.1, **shared),
+        PairwiseAccuracyDA(2, kernel="rbf", n_vectors=30, vectors="random", **shared),
+    ):
+        here, there = clone(estimator).fit(X, y), clone(estimator).fit(dX, dy)
+        lazy = there.transform(dX)
+        assert_allclose(lazy.compute(), here.transform(X), atol=1e-8)
+    margins = {"kernel": "rbf", "solver": "span", "max_vectors": 30, "tol": 1e-8} | shared
+    here = MaxMarginDA(2, **margins).fit(X, y)
+    there = MaxMarginDA(2, **margins).fit(dX, dy)
+    assert_array_equal(there.support_, here.support_)
+    assert_allclose(there.transform(dX).compute(), here.transform(X), atol=1e-5)
+    steps, killed = [], []
+
+    class Killing(MaxMarginDA):
+        def _options(self, *known):
+            found = super()._options(*known)
+
+            def report(certificate):
+                steps.append(certificate)
+                if certificate.n_iter == 3 and len(steps) > 10 and not killed:
+                    # In the second round, whose problems the shards were told of.
+                    _kill(client)
+                    killed.append(certificate)
+                return False
+
+            return type(found)(**vars(found) | {"report": report})
+
+    disturbed = Killing(2, **margins).fit(dX, dy)
+    assert killed
+    assert_array_equal(disturbed.coef_, there.coef_)
 
 
 def test_a_search_has_the_scores_of_the_array_also_when_a_worker_dies(client):

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import (
     CoreVectorClassifier,
+    LocalFisherDA,
     MarginClassifier,
     MaxiMinDA,
-    MaxMarginDA,
     PairwiseAccuracyDA,
 )
 
@@ -179,11 +179,6 @@ def test_projections_of_a_collection_are_those_of_the_array(estimator):
     assert_allclose(lazy.compute(), here.transform(X), atol=1e-7)
 
 
-def test_a_kernel_of_a_projection_needs_the_rows():
-    with pytest.raises(TypeError, match="kernel=None only"):
-        MaxiMinDA(2, kernel="rbf").fit(*cut(*digits()))
-
-
 # What goes wrong.
 
 
@@ -248,7 +243,7 @@ def test_the_exact_machine_needs_the_rows_and_says_so():
         MarginClassifier(engine="exact", memory="100KB").fit(*_parts(*noisy()))
 
 
-@pytest.mark.parametrize("estimator", [CoreVectorClassifier(), MaxMarginDA()])
+@pytest.mark.parametrize("estimator", [CoreVectorClassifier(), LocalFisherDA()])
 def test_estimators_that_take_no_collection_say_so(estimator):
     with pytest.raises(TypeError, match=r"Dask collection.*X\.compute\(\)"):
         estimator.fit(*_parts(*noisy()))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin.base.estimator import KernelEstimator
-from widemargin.places.partitions import is_collection, mapped
+from widemargin.places.partitions import is_collection
 
 
 class LazyAnswers(ClassifierMixin, KernelEstimator):
@@ -43,13 +41,3 @@ class LazyAnswers(ClassifierMixin, KernelEstimator):
         (predicted,) = dask.compute(self.predict(X))
         labels, weight = dask.compute(y, sample_weight)
         return float(accuracy_score(np.asarray(labels), predicted, sample_weight=weight))
-
-    def _lazily(self, method: Any, X: Any) -> Any:
-        """Return a lazy Dask array of what a method says of the rows of a collection."""
-        check_is_fitted(self)
-        self._note_columns(X, reset=False)
-        # Of one row of zeros: the type and the dimensions of an answer.
-        names = getattr(X, "_meta", None) if hasattr(X, "columns") else None
-        one = np.zeros((1, self.n_features_in_))
-        meta = method(self, one if names is None else type(names)(one, columns=names.columns))
-        return mapped(partial(method, self), X, meta[:0])

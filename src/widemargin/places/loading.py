@@ -56,8 +56,8 @@ def load(first: int, n_features: int, parts: Sequence[tuple[Any, Any, Any]]) -> 
         Number of the first partition.
     n_features : int
         Columns that each must have.
-    parts : sequence of (rows, labels, weights or None)
-        The partitions.
+    parts : sequence of (rows, labels or None, weights or None)
+        The partitions; rows without labels are all of one class.
     """
     return together([_checked(first + k, n_features, *part) for k, part in enumerate(parts)])
 
@@ -89,7 +89,7 @@ def _checked(number: int, n_features: int, X: Any, y: Any, weight: Any) -> Loade
         )
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from None
-    labels = np.asarray(y)
+    labels = np.zeros(X.shape[0], dtype=np.intp) if y is None else np.asarray(y)
     weights = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
     if X.shape[1] != n_features:
         raise ValueError(f"{name} has {X.shape[1]} columns, but {n_features} are expected.")

@@ -32,6 +32,7 @@ _READING = frozenset(
         "decisions",
         "inside",
         "near",
+        "outcome",
         "right",
         "rounding",
         "rows_kept",

@@ -34,8 +34,10 @@ class Partitions:
 
     Attributes
     ----------
-    rows, labels : list
-        Delayed blocks, or arrays: parts of a mapped file, and labels that are there.
+    rows : list
+        Delayed blocks, or arrays: parts of a mapped file.
+    labels : list or None
+        Delayed labels or arrays, or None where there are none.
     weights : list or None
         Delayed weights or arrays, or None where all are 1.
     n_features : int
@@ -45,7 +47,7 @@ class Partitions:
     """
 
     rows: list[Any]
-    labels: list[Any]
+    labels: list[Any] | None
     weights: list[Any] | None
     n_features: int
     names: NDArray[Any] | None
@@ -64,7 +66,9 @@ class Partitions:
         return found
 
     def _delayed_beside(self) -> bool:
-        return any(is_collection(each[0]) for each in (self.labels, self.weights or [None]))
+        return any(
+            is_collection(each[0]) for each in (self.labels or [None], self.weights or [None])
+        )
 
     def forget_pages(self) -> None:
         """Let the system take back the pages of a mapped file that was read."""
@@ -86,7 +90,7 @@ def partitions_of(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     ----------
     X : Dask array or data frame, or memmap
         Rows; a chunk holds all columns of its rows. A mapped file is cut here.
-    y : Dask array or series, or array-like
+    y : Dask array or series, array-like, or None
         Labels, cut as the rows are; an array is cut here, if the rows' chunks are known.
     sample_weight : like y, default=None
         Weights.
@@ -96,7 +100,7 @@ def partitions_of(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     if hasattr(X, "columns"):
         names = np.asarray(X.columns, dtype=object)
     n_features = len(names) if names is not None else int(X.shape[1])
-    labels = _beside(y, "y", len(rows), sizes)
+    labels = None if y is None else _beside(y, "y", len(rows), sizes)
     weights = None
     if sample_weight is not None:
         weights = _beside(sample_weight, "sample_weight", len(rows), sizes)

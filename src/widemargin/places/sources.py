@@ -70,8 +70,8 @@ class Source(Protocol):
     def rooms(self, size: SpanSize, n_problems: int) -> list[int]:
         """Return the bytes for kernel values of each shard, after `facts`."""
 
-    def place(self, plans: Sequence[ShardPlan]) -> Place:
-        """Return the shards, where they are."""
+    def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
+        """Return the shards, where they are; this is the last that is asked if `last`."""
 
     def made(
         self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
@@ -170,7 +170,7 @@ class OutOfCore:
         pairs = self.ask(name, function, *arguments)
         return Each(made for made, _ in pairs), [said for _, said in pairs]
 
-    def place(self, plans: Sequence[ShardPlan]) -> Place:
+    def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, in this process."""
         return Here(self.made("shard", shard_of, plans))
 
@@ -204,8 +204,9 @@ class OutOfCore:
 
     def _load(self, group: range) -> Loaded:
         parts = self.partitions
+        labels = parts.labels or [None] * len(parts)
         weights = parts.weights or [None] * len(parts)
-        wanted = [(parts.rows[i], parts.labels[i], weights[i]) for i in group]
+        wanted = [(parts.rows[i], labels[i], weights[i]) for i in group]
         return load(group[0], parts.n_features, parts.computed(wanted))
 
     def _block(self, k: int) -> Any:
@@ -268,12 +269,13 @@ class Cluster:
         from dask import delayed
 
         parts, lazy = self.partitions, delayed(load, pure=False)
+        labels = parts.labels or [None] * len(parts)
         weights = parts.weights or [None] * len(parts)
         calls = [
             lazy(
                 group[0],
                 parts.n_features,
-                [(parts.rows[i], parts.labels[i], weights[i]) for i in group],
+                [(parts.rows[i], labels[i], weights[i]) for i in group],
                 dask_key_name=named("load"),
             )
             for group in self.groups
@@ -321,10 +323,11 @@ class Cluster:
         """Let go of the rows that were loaded."""
         self._loaded = []
 
-    def place(self, plans: Sequence[ShardPlan]) -> Place:
+    def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, which stay on their workers."""
         states = self._gathered(first_state, [(plan,) for plan in plans], "shard", gather=False)
-        self.forget()
+        if last:
+            self.forget()
         return OnWorkers(self.client, states)
 
     def made(

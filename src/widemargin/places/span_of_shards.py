@@ -10,7 +10,7 @@ import numpy as np
 from widemargin.arrays import Matrix, Vector
 from widemargin.expansion import Fitted
 from widemargin.kernels import Kernel
-from widemargin.loop import Limits, Result, run
+from widemargin.loop import Limits, Resources, Result, run
 from widemargin.places.loading import Facts, ShardPlan, joined
 from widemargin.places.shard_choice import choice_of
 from widemargin.places.sources import Source
@@ -65,15 +65,36 @@ def fit_span_of_shards(
     options : SpanOptions
         How.
     """
+    solver = solver_of_shards(source, facts, stated, options)
+    result = _run(solver, options)
+    return fitted_of(solver, result, replace(options, report=None)), solver.problem
+
+
+def solver_of_shards(
+    source: Source,
+    facts: Sequence[Facts],
+    stated: Statement,
+    options: SpanOptions,
+    *,
+    last: bool = True,
+) -> SpanFit:
+    """Return the solver of problems in a span that fits into memory.
+
+    Parameters
+    ----------
+    source, facts, stated, options
+        As in `fit_span_of_shards`.
+    last : bool, default=True
+        Whether the source is not asked any more.
+    """
     every = joined(facts)
     problem = on_no_rows(every, stated, options)
 
     def placed(size: SpanSize) -> Place:
         rooms = source.rooms(size, problem.n_problems)
-        return source.place(plans_of(source, facts, stated, size, rooms))
+        return source.place(plans_of(source, facts, stated, size, rooms), last=last)
 
-    solver, result = solve_in_span_of_shards(problem, every.n, placed, options)
-    return fitted_of(solver, result, replace(options, report=None)), solver.problem
+    return solver_in_span_of_shards(problem, every.n, placed, options)
 
 
 def plans_of(
@@ -109,6 +130,22 @@ def solve_in_span_of_shards(
 ) -> tuple[SpanFit, Result[SpanState]]:
     """Return the solver of problems in a span, and how it ended.
 
+    Parameters are those of `solver_in_span_of_shards`.
+    """
+    solver = solver_in_span_of_shards(problem, n, placed, options)
+    return solver, _run(solver, options)
+
+
+def _run(solver: SpanFit, options: SpanOptions) -> Result[SpanState]:
+    limits = Limits(options.max_iter, options.deadline, options.patience)
+    return run(solver, limits, options.report)
+
+
+def solver_in_span_of_shards(
+    problem: Problem, n: int, placed: Callable[[SpanSize], Place], options: SpanOptions
+) -> SpanFit:
+    """Return the solver of problems in a span that fits into memory.
+
     Parameters
     ----------
     problem : Problem
@@ -127,12 +164,10 @@ def solve_in_span_of_shards(
     step = rows_of_block(options.memory, each, problem.n_problems)
     shards = Shards(placed(size), step)
     choice = choice_of(options.landmarks, shards, problem, options.rng)
-    solver = solver_of(problem, choice, size, options, shards)
-    limits = Limits(options.max_iter, options.deadline, options.patience)
-    return solver, run(solver, limits, options.report)
+    return solver_of(problem, choice, size, options, shards)
 
 
-def on_no_rows(facts: Facts, stated: Statement, options: SpanOptions) -> Problem:
+def on_no_rows(facts: Facts, stated: Statement, options: Resources) -> Problem:
     """Return the problems without a row."""
     dtype = np.float32 if facts.single else np.float64
     nothing = as_rows(

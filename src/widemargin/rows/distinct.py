@@ -104,6 +104,8 @@ def row_keys(
     index : ndarray of int, default=None
         Row numbers; None means all rows.
     """
+    if not len(code):
+        return np.empty(0, dtype=np.uint64)
     constants = _column_constants(rows.shape[1])
     key = rows.gather(_RowHash(constants), index, most_rows=TALL)
     return _mix(key + _mix((code + 1).astype(np.uint64)))

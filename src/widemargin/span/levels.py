@@ -345,6 +345,8 @@ class SpanFit(Solver[SpanState]):
         SpanFit
             A solver for ``loop.run``. This one must not go on beside it: rows may change places.
         """
+        if self.elsewhere is not None:
+            self.elsewhere.restate(problem)
         return replace(
             self,
             problem=problem,

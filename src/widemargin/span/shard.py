@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.problem import Problem
 from widemargin.rows import rows_per_block, threads_within
-from widemargin.span.landmarks import earliest
+from widemargin.span.draws import earliest
 from widemargin.span.losses import (
     Slopes,
     advance,
@@ -90,6 +90,26 @@ class Gram:
     used_weight: float
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How the scores of rows agree with their labels.
+
+    Attributes
+    ----------
+    wrong : ndarray of shape (n_problems,)
+        Weight of the rows on the wrong side.
+    weight : float
+        Weight of all.
+    least, largest : ndarray of shape (n_problems,)
+        The scores go from here to there.
+    """
+
+    wrong: Vector
+    weight: float
+    least: Values
+    largest: Values
+
+
 @dataclass(eq=False)
 class Shard:
     """What is kept of rows in one place, and the sums over them.
@@ -149,6 +169,11 @@ class Shard:
         self._mixture: Values | None = None
         self._moved: Values = np.empty((0, 0), dtype=dtype)
         self._last: tuple[IndexArray, Matrix] = np.empty(0, dtype=np.intp), np.empty((0, 0))
+
+    def restate(self, table: Matrix, C: Vector, counts: Matrix) -> None:
+        """Begin anew with other problems of these rows, on the kernel values that are there."""
+        self.problem = replace(self.problem, table=table, C=C, counts=counts)
+        self.restart(self.dtype)
 
     def fork(self) -> Shard:
         """Return a copy that can be changed without changing this one."""
@@ -218,6 +243,15 @@ class Shard:
     def scores_in_order(self) -> Values:
         """Return the scores of all rows, in their first order."""
         return self._first_order(self.scores)
+
+    def outcome(self) -> Outcome:
+        """Return how the scores of all rows agree with their labels."""
+        code, weight = self._first_order(self.problem.code), self.weight()
+        scores, table = self.scores_in_order(), self.problem.table
+        wrong = [weight[table[code, p] * scores[:, p] <= 0].sum() for p in range(table.shape[1])]
+        # Of no rows, a zero.
+        kept = scores if self.n else np.zeros((1, len(wrong)), dtype=self.dtype)
+        return Outcome(np.array(wrong), float(weight.sum()), kept.min(axis=0), kept.max(axis=0))
 
     # Sums over the rows.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.problem import Problem
 from widemargin.span.losses import hidden_by_rounding, rows_to_measure
-from widemargin.span.shard import Gram, GramPlan, Shard
+from widemargin.span.shard import Gram, GramPlan, Outcome, Shard
 
 # Keys that are asked about at a time in the search for the first rows of all.
 _AT_A_TIME = 1024
@@ -95,6 +95,8 @@ class Shards:
         self.step = step
         self.n = sum(place.sizes)
         self.n_passes = 0
+        # Whether rows stand in the order of their keys.
+        self._sorted = True
         # How many rows of each shard are the first ones of all.
         self._first: dict[int, Each] = {0: Each(0 for _ in place.sizes), self.n: Each(place.sizes)}
         # For how many rows of each shard values are kept, for numbers of vectors.
@@ -114,7 +116,9 @@ class Shards:
         """Return the rows of a problem as one shard in this process, perhaps with shared values."""
         other = None if shared is None else shared.only
         shard = Shard(problem, dtype, room, width, shared=other)
-        return cls(Here([shard]), shard.values.step)
+        found = cls(Here([shard]), shard.values.step)
+        found.n_passes = 0 if shared is None else shared.n_passes
+        return found
 
     @property
     def only(self) -> Shard:
@@ -138,6 +142,11 @@ class Shards:
         """Return how many rows are looked at where `n_rows` are wanted: as good as that many."""
         if n_rows in self._first or not self.many:
             return n_rows
+        if not self._sorted:
+            # Rows have changed places in a fit before: as many of each shard as it has of all.
+            part = Each(n_rows * size // self.n for size in self.place.sizes)
+            self._first[sum(part)] = part
+            return sum(part)
         low, high = 0, 2**64 - 1
         counts = np.zeros((1, len(self.place.sizes)), dtype=np.intp)
         while high - low > 1:
@@ -167,6 +176,10 @@ class Shards:
         self._complete = False
         if isinstance(self.place, Here) and not self.many:
             self.step = self.only.values.step
+
+    def restate(self, problem: Problem) -> None:
+        """Begin anew with other problems, on the kernel values that are there."""
+        self.place.tell("restate", problem.table, problem.C, problem.counts)
 
     def rows_kept(self, width: int) -> int:
         """Return for how many rows the values of so many vectors can be kept."""
@@ -298,6 +311,7 @@ class Shards:
         self.place.tell("bring_near", limit)
         self._complete = False
         # Other rows are the first ones now.
+        self._sorted = False
         self._first = {n: each for n, each in self._first.items() if n in (0, self.n)}
         self._first[sum(near)] = near
         return sum(near)
@@ -308,6 +322,19 @@ class Shards:
         sizes = Each(-(-size * n // max(1, self.n)) for n in self.place.sizes)
         sums = sum_of(self.place.ask("rounding", vectors, beta, sizes))
         return hidden_by_rounding(sums, self.n)
+
+    def outcome(self) -> Outcome:
+        """Return how the scores of all rows agree with their labels."""
+        found: list[Outcome] = self.place.ask("outcome")
+        if len(found) == 1:
+            return found[0]
+        there = [each for each in found if each.weight]
+        return Outcome(
+            sum_of([each.wrong for each in found]),
+            sum(each.weight for each in found),
+            np.min([each.least for each in there], axis=0),
+            np.max([each.largest for each in there], axis=0),
+        )
 
     def scores(self) -> Values:
         """Return the scores of all rows that are here, in their first order."""
