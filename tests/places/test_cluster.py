@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,8 @@ from widemargin import (
     SpanMap,
 )
 from widemargin.base.progress import ProgressBar
+from widemargin.loop import PlaceLost
+from widemargin.places import on_workers
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -39,14 +42,20 @@ SPAN = {"engine": "span", "max_vectors": 50, "random_state": 0, "memory": "200MB
 
 @pytest.fixture
 def client():
-    ways = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with _cluster(2) as client:
+        yield client
+    # A client that was closed in the middle of a fit leaves itself as Dask's scheduler.
+    dask.config.config.pop("scheduler", None)
+
+
+@contextmanager
+def _cluster(n_workers):
+    ways = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(processes=True, **ways) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
-    # A client that was closed in the middle of a fit leaves itself as Dask's scheduler.
-    dask.config.config.pop("scheduler", None)
 
 
 def _rows(n=3000):
@@ -229,6 +238,31 @@ def test_cells_are_those_of_the_array_bit_for_bit_also_when_a_worker_dies(client
         assert_array_equal(getattr(disturbed, name), getattr(here, name), err_msg=name)
     # Few rows are fitted here.
     assert MarginClassifier(gamma=1.0).fit(dX, dy).engine_ == "exact"
+
+
+@pytest.mark.parametrize("ways", [SPAN, CELLS])
+def test_the_only_worker_may_die(ways):
+    X, y = _rows(1000)
+    with _cluster(1) as client:
+        there = MarginClassifier(**ways).fit(*_cut(X, y))
+        n_steps = []
+
+        def kill(steps):
+            n_steps.append(len(steps))
+            if len(steps) == 2:
+                _kill(client)
+
+        disturbed = _reporting(kill)(**ways).fit(*_cut(X, y))
+    assert max(n_steps) > 2
+    assert_array_equal(disturbed.dual_coef_, there.dual_coef_)
+
+
+def test_a_cluster_without_workers_that_work_is_lost(monkeypatch):
+    monkeypatch.setattr(on_workers, "_IDLE", 1.0)
+    with _cluster(1) as client:
+        nowhere = client.submit(abs, -1, workers=["tcp://127.0.0.1:1"])
+        with pytest.raises(PlaceLost, match="no worker"):
+            on_workers.results_of(client, [nowhere])
 
 
 def test_limits_leave_a_valid_machine_in_cells(client):

@@ -21,10 +21,10 @@ import numpy as np
 
 from widemargin.arrays import IndexArray, Vector
 from widemargin.cells.cell_engine import CellOptions
-from widemargin.loop import Deadline, PlaceLost
+from widemargin.loop import Deadline
 from widemargin.places.bucket import Bucket, Work, done_there, fit_bucket
 from widemargin.places.cell_shard import Buckets, Piece, hand_out
-from widemargin.places.on_workers import loss_is_told, named
+from widemargin.places.on_workers import Patience, loss_is_told, named
 from widemargin.places.sorted_shards import SortedShards
 from widemargin.places.sources import Cluster, OutOfCore, part_of
 from widemargin.span.shards import Each
@@ -40,9 +40,8 @@ _BUCKETS_OF_A_THREAD = 8
 _MOST_PIECES = 200_000
 # Buckets that wait for each thread where time is limited: a task is told what is left of it.
 _AHEAD = 2
-# Seconds that are waited for tasks whose time is over, and for a scheduler; and between two looks.
+# Seconds that are waited for tasks whose time is over, and between two looks.
 _GRACE = 2.0
-_PATIENCE = 10.0
 _LOOK = 0.5
 
 
@@ -286,8 +285,7 @@ class BucketsOnWorkers:
                     left,
                     self.work,
                     key=named("cells"),
-                    workers=[homes[number % len(homes)]],
-                    allow_other_workers=True,
+                    **self.source.near(homes[number % len(homes)]),
                 )
 
     def _ready(self, deadline: Deadline) -> list[tuple[int, Any]]:
@@ -295,8 +293,7 @@ class BucketsOnWorkers:
         from distributed import wait
 
         client = self.source.client
-        gone: float | None = None
-        over: float | None = None
+        patience, over = Patience(client), None
         while True:
             with suppress(TimeoutError):
                 wait(list(self._tasks.values()), timeout=_LOOK, return_when="FIRST_COMPLETED")
@@ -304,10 +301,8 @@ class BucketsOnWorkers:
             if ready and client.status == "running":
                 found = client.gather([self._tasks[number] for number in ready])
                 return list(zip(ready, found, strict=True))
+            patience.look()
             now = monotonic()
-            gone = None if client.status == "running" else (gone or now)
-            if gone is not None and (now - gone > _PATIENCE or client.status == "closed"):
-                raise PlaceLost("the scheduler of the cluster does not answer any more")
             over = (over or now) if deadline.passed else None
             if over is not None and now - over > _GRACE:
                 return []

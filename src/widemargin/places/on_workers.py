@@ -38,8 +38,9 @@ _READING = frozenset(
         "rows_kept",
     )
 )
-# Seconds without a scheduler after which it is given up, and between two looks.
+# Seconds without a scheduler after which it is given up, without a worker, and between two looks.
 _PATIENCE = 10.0
+_IDLE = 30.0
 _LOOK = 0.5
 
 Command = tuple[str, list[Any]]
@@ -148,21 +149,54 @@ class OnWorkers:
         return self.client.submit(function, *arguments, key=named(name), pure=False)
 
     def _gathered(self, futures: Sequence[Any]) -> list[Any]:
-        """Return the results of tasks, or raise if there is no cluster any more."""
-        from distributed import wait
+        return results_of(self.client, futures)
 
-        gone: float | None = None
-        while True:
-            try:
-                wait(futures, timeout=_LOOK)
-                return list(self.client.gather(futures))
-            except TimeoutError:
-                if self.client.status == "running":
-                    gone = None
-                    continue
-            gone = monotonic() if gone is None else gone
-            if monotonic() - gone > _PATIENCE or self.client.status == "closed":
+
+def results_of(client: Any, futures: Sequence[Any]) -> list[Any]:
+    """Return the results of tasks, or raise if there is no cluster any more."""
+    from distributed import wait
+
+    patience = Patience(client)
+    while True:
+        try:
+            wait(futures, timeout=_LOOK)
+            return list(client.gather(futures))
+        except TimeoutError:
+            patience.look()
+
+
+class Patience:
+    """How long one waits for a cluster that seems to be lost.
+
+    It is lost if its scheduler does not answer, or if nobody works on anything: Dask forgets tasks
+    that were to be done by certain workers, and may be done by others, if all workers die at once.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self._gone: float | None = None
+        self._idle: float | None = None
+
+    def look(self) -> None:
+        """Raise if it has been lost for too long."""
+        now = monotonic()
+        if self.client.status != "running":
+            self._gone = now if self._gone is None else self._gone
+            if now - self._gone > _PATIENCE or self.client.status == "closed":
                 raise PlaceLost("the scheduler of the cluster does not answer any more")
+            return
+        self._gone = None
+        if any(self.client.processing().values()):
+            self._idle = None
+            return
+        self._idle = now if self._idle is None else self._idle
+        if now - self._idle > _IDLE:
+            raise PlaceLost("no worker of the cluster works on the fit any more")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from widemargin.places.loading import (
     load,
     shard_of,
 )
-from widemargin.places.on_workers import OnWorkers, first_state, loss_is_told, named
+from widemargin.places.on_workers import OnWorkers, first_state, loss_is_told, named, results_of
 from widemargin.places.partitions import Partitions
 from widemargin.span.shards import Each, Here, Place, arguments_of
 from widemargin.span.span_engine import SpanSize
@@ -264,6 +264,13 @@ class Cluster:
         self._loaded: list[Any] = []
         self._facts: list[Facts] = []
 
+    def near(self, home: str) -> dict[str, Any]:
+        """Return how Dask is told where a task should be done, if it can be."""
+        # With one worker it goes without saying, and Dask would not move it to the one after.
+        if len(set(self.homes)) == 1:
+            return {}
+        return {"workers": [home], "allow_other_workers": True}
+
     def facts(self) -> list[Facts]:
         """Return what is to be known of the rows of each shard."""
         from dask import delayed
@@ -281,7 +288,7 @@ class Cluster:
             for group in self.groups
         ]
         self._loaded = [
-            self.client.compute(call, workers=[home], allow_other_workers=True)
+            self.client.compute(call, **self.near(home))
             for call, home in zip(calls, self.homes, strict=True)
         ]
         self._facts = self._gathered(
@@ -312,7 +319,7 @@ class Cluster:
             [self.client.submit(part_of, pair, k, key=named(name)) for pair in pairs]
             for k in (0, 1)
         )
-        return Each(made), list(self.client.gather(said))
+        return Each(made), results_of(self.client, said)
 
     def each(self, name: str, function: Callable[..., Any], *arguments: Any) -> Each:
         """Return what a function makes of the rows of each shard, which stays there."""
@@ -367,9 +374,8 @@ class Cluster:
                     each,
                     *given,
                     key=named(name),
-                    workers=[home],
-                    allow_other_workers=True,
+                    **self.near(home),
                 )
                 for each, given, home in zip(of or self._loaded, arguments, self.homes, strict=True)
             ]
-        return list(self.client.gather(futures)) if gather else futures
+        return results_of(self.client, futures) if gather else futures
