@@ -137,8 +137,8 @@ def fitted_on(client: Any, spec: Spec, X: Any, y: Any, like: Any = None) -> tupl
     """A timed fit on a cluster, with what its workers did; ``like`` sets the kernel width."""
 
     def make() -> Any:
-        # The threads are the workers'.
-        return build(spec["estimator"], spec["params"], like, 1)
+        # Those of the client, which works while the workers wait.
+        return build(spec["estimator"], spec["params"], like, spec["threads"])
 
     warmup_seconds = warmed_up(lambda: warm_up_on(client, make, spec, str(X.dtype)))
     client.get_task_stream()  # from here on tasks are written down

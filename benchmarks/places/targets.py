@@ -66,6 +66,8 @@ def agree_lines(records: Sequence[Record]) -> list[Line]:
             "largest) of those of the fit in memory"
         )
         lines.append(line(asked, said, close if whole else None))
+        if engine == agree.FINE:
+            continue
         asked = f"1. {engine}: at most {SLOWER:g} times as long as in memory on {THREADS} threads"
         if gathered(record):
             lines[-1] = line(lines[-1][0], f"{said}; {GATHERED}", False if whole else None)
