@@ -65,12 +65,12 @@ def agree_lines(records: Sequence[Record]) -> list[Line]:
             f"1. covtype 531k on a cluster, {engine}: coefficients within {COEFFICIENTS:g} (of the "
             "largest) of those of the fit in memory"
         )
+        if gathered(record):
+            said, close = f"{said}; {GATHERED}", False
         lines.append(line(asked, said, close if whole else None))
         if engine == agree.FINE:
             continue
         asked = f"1. {engine}: at most {SLOWER:g} times as long as in memory on {THREADS} threads"
-        if gathered(record):
-            lines[-1] = line(lines[-1][0], f"{said}; {GATHERED}", False if whole else None)
         timely = None if slower is None or not comparable(record) else slower <= SLOWER
         measured = failed(record) if slower is None else number(slower, unit="×")
         if gathered(record):
