@@ -40,7 +40,7 @@ FINE = "span, tol = 1e-6"
 SETTINGS: dict[str, dict[str, Any]] = {
     SPAN: IN_SPAN,
     CELLS: {"engine": CELLS, "C": 10.0, "gamma": {"mean_distance": 100.0}},
-    FINE: IN_SPAN | {"tol": 1e-6},
+    FINE: IN_SPAN | {"tol": 1e-6, "memory": "12GB"},
 }
 LABELS = tuple(SETTINGS)
 

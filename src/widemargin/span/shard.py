@@ -189,6 +189,12 @@ class Shard:
         """Number of rows."""
         return self.problem.n
 
+    def __sizeof__(self) -> int:
+        """Return the bytes of rows and values: Dask moves to another worker what is small."""
+        rows = self.problem.rows
+        stored = int(rows.shape[0] * rows.values_per_row * rows.dtype.itemsize)
+        return stored + self.values.nbytes + 2 * self.scores.nbytes
+
     def rows_kept(self, width: int) -> int:
         """Return for how many rows the values of so many vectors can be kept."""
         return self.values.rows_kept(width)

@@ -104,6 +104,11 @@ class KernelValues:
         return min(self.rows.shape[0], blocks * self.step)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of the values that are kept."""
+        return sum(panel.kept.nbytes for panel in self._panels)
+
+    @property
     def kept_rows(self) -> int:
         """Rows whose values are kept."""
         return self.rows_kept(self.size)
