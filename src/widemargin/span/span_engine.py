@@ -205,7 +205,7 @@ def full_dual(solver: SpanFit) -> float | None:
     problem, basis = solver.problem, solver.basis
     if not problem.n:
         return None
-    index, gram = basis.vectors.index, basis.gram
+    index, gram = basis.vectors.index, basis.gram_here
     if index is None:
         index = np.arange(min(problem.n, basis.size))
         stand_in = Vectors(problem.rows.take(index), index)
