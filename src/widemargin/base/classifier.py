@@ -25,10 +25,25 @@ from widemargin.base.estimator import (
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.device import (
+    Array,
+    Device,
+    check_on_device,
+    given_back,
+    is_device_array,
+    to_numpy,
+)
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
 from widemargin.places.partitions import is_collection, mapped
-from widemargin.problem import Problem, class_scores, one_vs_one, winners
+from widemargin.problem import (
+    Problem,
+    class_scores,
+    differences,
+    labels_at,
+    one_vs_one,
+    places_of_winners,
+)
 from widemargin.rows import Rows
 
 
@@ -68,7 +83,7 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         """
         if is_collection(X):
             return self._fit_collection(X, y, sample_weight)
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             data = self._labelled(X, y, sample_weight)
             distinct = self._distinct(data, resources)
             gamma = self._resolved_gamma(self.gamma, distinct)
@@ -111,15 +126,19 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         if is_collection(X):
             lazy: NDArray[np.float64] = self._lazily(type(self).decision_function, X)
             return lazy
-        values = self._values_at(X)
+        if self._device(X) is not None:
+            there: NDArray[np.float64] = given_back(self._shaped(self._values_there(X)), X)
+            return there
+        answer: NDArray[np.float64] = given_back(self._shaped(self._values_at(X)), X)
+        return answer
+
+    def _shaped(self, values: Any) -> Any:
+        """Return the columns that a user wants of the values of all problems."""
         if len(self.classes_) == 2:
             return values[:, 0]
         if getattr(self, "decision_function_shape", "ovr") == "ovr":
             return self._class_scores(values)
-        if self._in_pairs():
-            return values
-        first, second = np.triu_indices(len(self.classes_), 1)
-        return values[:, first] - values[:, second]
+        return values if self._in_pairs() else differences(values, len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the sign, or the argmax, of `decision_function`.
@@ -137,9 +156,16 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         if is_collection(X):
             lazy: NDArray[Any] = self._lazily(type(self).predict, X)
             return lazy
-        values = self._values_at(X)
+        there = self._device(X) is not None
+        values = self._values_there(X) if there else self._values_at(X)
         two = len(self.classes_) == 2
-        return winners(self.classes_, values[:, 0] if two else self._class_scores(values))
+        place = places_of_winners(values[:, 0] if two else self._class_scores(values))
+        if self.classes_.dtype.kind not in "biuf":
+            # Only NumPy has arrays of text.
+            text: NDArray[Any] = self.classes_[to_numpy(place)]
+            return text
+        labels: NDArray[Any] = given_back(labels_at(self.classes_, place), X)
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose class is predicted.
@@ -159,7 +185,9 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
             Between 0 and 1.
         """
         if not is_collection(X):
-            return float(super().score(X, y, sample_weight))
+            found, given = to_numpy(self.predict(X)), (y, sample_weight)
+            truth, weight = (to_numpy(a) if is_device_array(a) else a for a in given)
+            return float(accuracy_score(truth, found, sample_weight=weight))
         import dask
 
         # Labels of all rows are computed, the rows themselves block by block.
@@ -182,6 +210,20 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         X = self._validated(X, reset=False)
         with self._computing() as resources:
             return self._decision(self._rows(X, resources))
+
+    def _values_there(self, X: Any) -> Array:
+        """Return the decision values of rows on a device, a column for each problem."""
+        check_is_fitted(self)
+        device = self._device(X)
+        assert device is not None
+        X = self._validated(X, reset=False)
+        self._check_answers_on(device)
+        with self._computing(device) as resources:
+            return self._expansion().values_there(self._rows(X, resources))
+
+    def _check_answers_on(self, device: Device) -> None:
+        """Raise if the machine has no decision values on a device."""
+        check_on_device(self._kernel(self.gamma_), device)
 
     def _decision(self, rows: Rows) -> Matrix:
         """Return the decision values of rows, a column for each problem."""

@@ -6,6 +6,7 @@ a user names a device.
 
 from widemargin.device.device_kernels import DeviceKernel, check_on_device
 from widemargin.device.device_rows import DeviceRows, block_on_device, moments
+from widemargin.device.kept import kernel_with
 from widemargin.device.namespace import (
     Array,
     Device,
@@ -29,6 +30,7 @@ __all__ = [
     "exact_products",
     "given_back",
     "is_device_array",
+    "kernel_with",
     "moments",
     "named_device",
     "to_numpy",

@@ -194,9 +194,10 @@ def given_back(answer: Array, like: Array) -> Array:
             if is_torch_array(answer) and answer.device.type == "cuda":
                 return cupy.from_dlpack(answer.contiguous())
             return cupy.asarray(to_numpy(answer))
-    if not isinstance(answer, np.ndarray):
+    device = device_of(like)
+    if is_device_array(answer) and device_of(answer) == device:
         return answer
-    return device_of(like).array(answer)
+    return device.array(to_numpy(answer))
 
 
 @contextmanager

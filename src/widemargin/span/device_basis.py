@@ -166,6 +166,11 @@ class DeviceBasis(Basis):
         return to_numpy(found)
 
 
+def no_vectors(device: Device | None) -> Basis:
+    """Return the basis of no vectors, here or on a device."""
+    return Basis.empty() if device is None else DeviceBasis.on(device)
+
+
 def _with_diagonal(device: Device, matrix: Array, value: float) -> Array:
     xp, n = device.xp, matrix.shape[0]
     numbers = xp.arange(n, device=device.where)

@@ -18,7 +18,7 @@ from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.device import Device
 from widemargin.problem import Problem
 from widemargin.span.basis import Basis
-from widemargin.span.device_basis import DeviceBasis
+from widemargin.span.device_basis import no_vectors
 from widemargin.span.device_shard import DeviceShard
 from widemargin.span.losses import hidden_by_rounding, rows_to_measure
 from widemargin.span.shard import Gram, GramPlan, Shard
@@ -141,7 +141,7 @@ class Shards:
 
     def no_vectors(self) -> Basis:
         """Return the basis of no vectors, where the shards are."""
-        return Basis.empty() if self.device is None else DeviceBasis.on(self.device)
+        return no_vectors(self.device)
 
     @property
     def many(self) -> bool:

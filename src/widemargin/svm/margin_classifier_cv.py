@@ -24,7 +24,9 @@ from widemargin.base.estimator import (
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.placing import check_device, stand_in
 from widemargin.base.progress import ProgressBar
+from widemargin.device import Device, given_back
 from widemargin.loop import Deadline, Resources, Stop
 from widemargin.problem import Folds, Problem
 from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
@@ -36,6 +38,7 @@ from widemargin.svm.margin_classifier import (
     check_cells,
     check_cuttable,
 )
+from widemargin.svm.on_device import check_machine_there
 from widemargin.svm.scoring import HeldOut, Judge
 
 # Seconds that the final fit has in any case: there must be an answer.
@@ -121,6 +124,9 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         folds and all values of C do not fit, there are several rounds.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
+    device : str, default=None
+        Where machines are fitted and asked, as in `MarginClassifier`; on a device all are in a
+        span.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -203,6 +209,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
     max_iter: int = keyword(10_000, check.count)
     max_time: float | None = keyword(None, check.none_or(check.positive))
     class_weight: Any = keyword(None)
+    device: str | None = keyword(None, check_device)
     verbose: int = keyword(0, check.verbosity)
 
     @with_callbacks
@@ -223,12 +230,12 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         self
             The fitted classifier.
         """
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             data = self._labelled(X, y, sample_weight)
             grid = self._grid()
             if isinstance(self.cv, Integral):
                 check.check_count("cv", self.cv, least=2)
-            splits = check_cv(self.cv, data.y, classifier=True).split(data.X, data.y)
+            splits = check_cv(self.cv, data.y, classifier=True).split(stand_in(data.X), data.y)
             folds = Folds(list(splits), data.weight)
             with reporting(self, len(data.y), data.X, data.y, verbose=self.verbose > 1) as report:
                 best = self._searched(data, folds, grid, replace(resources, report=report))
@@ -254,8 +261,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             Positive for the second class, or largest for the predicted one.
         """
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return self.best_estimator_.decision_function(X)
+        answer: NDArray[np.float64] = self._asked("decision_function", X)
+        return answer
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the sign, or the argmax, of `decision_function`.
@@ -271,8 +278,38 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             Labels.
         """
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return self.best_estimator_.predict(X)
+        labels: NDArray[Any] = self._asked("predict", X)
+        return labels
+
+    def _asked(self, what: str, X: Any) -> Any:
+        """Return what the best machine says of rows."""
+        rows = self._validated(X, reset=False)
+        # CuPy's arrays are looked at as another library's.
+        return given_back(getattr(self.best_estimator_, what)(rows), X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        check_is_fitted(self)
+        self._validated(X, reset=False)
+        return self.best_estimator_.score(X, y, sample_weight)
+
+    def _check_on_device(self, device: Device) -> None:
+        check_machine_there(self, device)
 
     # The steps of `fit`.
 
@@ -320,7 +357,7 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             grid,
             folds,
             Judge(self.scoring, data.y, data.weight, data.classes),
-            self._options(resources),
+            self._options(resources, self.engine if distinct.rows.device is None else "span"),
             ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0),
             per_cell=self.per_cell and self.engine == "cells",
         )
@@ -343,11 +380,11 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             self._warn(search.cut, int(search.found.finished.sum()), grid)
         return self._best_machine(search)
 
-    def _options(self, resources: Resources) -> ChoiceOptions:
+    def _options(self, resources: Resources, engine: str) -> ChoiceOptions:
         """Return what a search is to know of the parameters."""
         chosen = self._machine().options(resources)
         size = _CELL_ROWS if isinstance(self.cells, str) else self.cells
-        return replace(chosen, cells=size, loss="squared_hinge")
+        return replace(chosen, cells=size, loss="squared_hinge", engine=engine)
 
     def _machine(self, **found: Any) -> MarginClassifier:
         names = MarginClassifier().get_params(deep=False)
