@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from widemargin.arrays import IndexArray, Vector
+from widemargin.device.device_keys import hashed_rows, sorted_places
 from widemargin.device.namespace import Array, Device, to_numpy
 from widemargin.rows import Moments, Rows, weighted_moments
 
@@ -43,6 +44,18 @@ class DeviceRows(Rows):
         if part is None:
             part = xp.take(self.X, device.index(np.asarray(index)), axis=0)
         return np.ascontiguousarray(to_numpy(part), dtype=self.dtype)
+
+    def hashed(
+        self, constants: NDArray[np.uint64], mix: np.uint64, index: IndexArray | None
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of rows, computed where they are if they are torch's."""
+        if not self.device.is_torch or not self.whole:
+            return None
+        return hashed_rows(self.X, self.device, index, constants, mix)
+
+    def sorting(self, keys: NDArray[np.uint64]) -> IndexArray:
+        """Return the order of keys, one for each row."""
+        return sorted_places(keys, self.device) if self.device.is_cuda else super().sorting(keys)
 
     def _row_bytes(self) -> int:
         return int(self.dtype.itemsize * self.X.shape[1])

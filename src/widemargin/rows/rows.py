@@ -83,6 +83,16 @@ class Rows(ABC):
         view._keys = self.keys if keys is None else keys
         return view
 
+    def hashed(
+        self, constants: NDArray[np.uint64], mix: np.uint64, index: IndexArray | None
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of rows if they are not to be computed from blocks; see ``distinct``."""
+        return None
+
+    def sorting(self, keys: NDArray[np.uint64]) -> IndexArray:
+        """Return the order of keys, one for each row."""
+        return np.argsort(keys)
+
     def placed(self, device: Any) -> Rows:
         """Return a view whose kernel values are kept on a device."""
         view = copy(self)
