@@ -11,7 +11,16 @@ from widemargin.kernels import make_kernel
 from widemargin.loop import Deadline
 from widemargin.problem import Folds, Problem, one_vs_one, one_vs_rest
 from widemargin.rows import as_rows, distinct_rows
-from widemargin.span import SpanOptions, SpanSizes, as_strategy, fit_span, fit_span_with_scores
+from widemargin.span import (
+    SpanOptions,
+    SpanSizes,
+    as_strategy,
+    fit_span,
+    fit_span_with_scores,
+    solve_in_span,
+)
+from widemargin.span.device_dual import full_dual_there
+from widemargin.span.span_engine import full_dual
 
 N = 1500
 
@@ -126,3 +135,14 @@ def test_the_same_seed_gives_the_same_bits(device):
     problem = _there(_problem(), device)
     fits = [fit_span(problem, _options(few_values=0, seed=5)) for _ in range(2)]
     assert_array_equal(fits[0].coef, fits[1].coef)
+
+
+@pytest.mark.parametrize("vectors", ["core", "kmeans"])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_the_bound_on_the_full_problem_is_that_of_this_machine(device, vectors, pairs):
+    problem = _problem(3)
+    problem = problem.with_signs(one_vs_one(3)) if pairs else problem
+    there = _there(problem, device)
+    solver, _ = solve_in_span(there, _options(landmarks=as_strategy(vectors, 4)))
+    # Both are within a gap of their optimum.
+    assert_allclose(full_dual_there(there, solver.basis, 0.02, 20), full_dual(solver), rtol=0.03)

@@ -92,3 +92,26 @@ def solve_upper(device: Device, factor: Array, right: Array) -> Array:
 
         return torch.linalg.solve_triangular(factor.mT, right, upper=True)
     return device.xp.linalg.solve(factor.mT, right)
+
+
+def solve_spd(device: Device, matrices: Array, right: Array) -> Array:
+    """Return the solutions of a batch of positive definite systems.
+
+    Where one of them is not, to its rounding, all are solved in float64.
+    """
+    xp = device.xp
+    if device.is_torch:
+        import torch
+
+        factor, info = torch.linalg.cholesky_ex(matrices)
+        if matrices.dtype == torch.float64 or not bool(info.any()):
+            return torch.cholesky_solve(right, factor)
+    else:
+        try:
+            factor = xp.linalg.cholesky(matrices)
+            return xp.linalg.solve(xp.matrix_transpose(factor), xp.linalg.solve(factor, right))
+        except np.linalg.LinAlgError:
+            pass
+    return xp.astype(
+        xp.linalg.solve(xp.astype(matrices, xp.float64), xp.astype(right, xp.float64)), right.dtype
+    )
