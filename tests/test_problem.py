@@ -129,3 +129,14 @@ def test_prices_that_cannot_be_computed_with_are_refused(C, weight):
     check_prices(1.0, np.ones(3))
     with pytest.raises(ValueError, match=r"C=.*rescale C or sample_weight"):
         check_prices(C, np.array([1.0, weight]))
+
+
+def test_kinds_of_rows_are_in_the_order_of_what_folds_make_of_them():
+    rng = np.random.default_rng(0)
+    for n_folds in (1, 4, 40):
+        splits = [(rng.integers(0, 60, 40), rng.integers(0, 60, 20)) for _ in range(n_folds)]
+        folds = Folds(iter(splits), np.ones(60))
+        columns = [np.bincount(part[i], minlength=60) for i in (0, 1) for part in splits]
+        kinds, kind = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+        np.testing.assert_array_equal(folds.kind, kind.ravel())
+        np.testing.assert_array_equal(np.hstack([folds.counts, folds.held]), kinds)

@@ -12,7 +12,7 @@ statement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -187,15 +187,30 @@ class Problem:
 
     def in_folds(self, folds: Folds, Cs: Vector) -> Problem:
         """Return the problems of all values of C and all folds, classes running fastest."""
+        return self.in_kinds(folds.kind[self.number], folds.counts, Cs)
+
+    def in_kinds(self, kind: NDArray[Any], kind_counts: Matrix, Cs: Vector) -> Problem:
+        """Return the problems of all values of C and all folds, from the kind of each row.
+
+        Parameters
+        ----------
+        kind : ndarray of int of shape (n,)
+            Kind of each row.
+        kind_counts : ndarray of shape (n_kinds, n_folds)
+            How often a fold trains on rows of a kind.
+        Cs : ndarray
+            Values of C.
+        """
         n_groups, each = self.counts.shape
+        n_folds = kind_counts.shape[1]
         # Of each kind of rows and each group, in each fold and each problem.
-        counts = folds.counts[:, None, :, None] * self.counts[None, :, None, :]
+        counts = kind_counts[:, None, :, None] * self.counts[None, :, None, :]
         return replace(
             self,
-            table=np.tile(self.table, len(Cs) * folds.n),
-            C=np.repeat(Cs, folds.n * each),
-            fold=(n_groups * folds.kind[self.number] + self.fold).astype(np.int32),
-            counts=np.tile(counts.reshape(-1, folds.n * each), len(Cs)),
+            table=np.tile(self.table, len(Cs) * n_folds),
+            C=np.repeat(Cs, n_folds * each),
+            fold=(n_groups * kind.astype(np.int64) + self.fold).astype(np.int32),
+            counts=np.tile(counts.reshape(-1, n_folds * each), len(Cs)),
         )
 
 
@@ -212,28 +227,66 @@ class Folds:
         Rows of one kind are trained on and held out by the same folds.
     counts : ndarray of shape (n_kinds, n)
         How often a fold trains on rows of a kind: 0 or 1, or more with a bootstrap.
+    held : ndarray of shape (n_kinds, n)
+        How often a fold holds out rows of a kind.
     """
 
-    def __init__(self, splits: list[tuple[Any, Any]], weight: Vector) -> None:
-        if not splits:
-            raise ValueError("cv gives no folds; use a number such as cv=5, or a splitter.")
-        self.n = len(splits)
+    def __init__(self, splits: Iterable[tuple[Any, Any]], weight: NDArray[Any]) -> None:
         # Indices may also be masks.
         everything = np.arange(len(weight))
-        parts = [(everything[train], everything[test]) for train, test in splits]
-        self.test = [test for _, test in parts]
-        member = np.zeros((len(weight), 2 * self.n), dtype=np.int16)
-        for k, (train, test) in enumerate(parts):
+        self.test: list[IndexArray] = []
+        kind = np.zeros(len(weight), dtype=np.intp)
+        trained, held = np.zeros((2, 1, 0), dtype=np.intp)
+        # One fold at a time: all of them would be many times as large as the rows' numbers.
+        for k, split in enumerate(splits):
+            train, test = (everything[part] for part in split)
             if not (weight[train].any() and weight[test].any()):
                 raise ValueError(
                     f"Fold {k} of cv has no row of positive sample_weight to train on or to hold "
                     "out; use fewer folds, or leave rows of weight zero out."
                 )
-            np.add.at(member[:, k], train, 1)
-            member[test, self.n + k] = 1
-        kinds, kind = np.unique(member, axis=0, return_inverse=True)
-        self.kind: Codes = kind.ravel().astype(np.intp)
-        self.counts = kinds[:, : self.n].astype(np.float64)
+            self.test.append(test)
+            of_train, of_test = (np.bincount(part, minlength=len(kind)) for part in (train, test))
+            many = int(of_test.max()) + 1
+            most = (int(of_train.max()) + 1) * many
+            found, kind = _renumbered((kind * most) + (of_train * many + of_test))
+            before, now = found // most, found % most
+            trained = np.column_stack([trained[before], now // many])
+            held = np.column_stack([held[before], now % many])
+        self.n = len(self.test)
+        if not self.n:
+            raise ValueError("cv gives no folds; use a number such as cv=5, or a splitter.")
+        kinds, place = np.unique(np.hstack([trained, held]), axis=0, return_inverse=True)
+        self.kind: Codes = place.ravel()[kind].astype(np.intp)
+        self.counts: Matrix = kinds[:, : self.n].astype(np.float64)
+        self.held: Matrix = kinds[:, self.n :].astype(np.float64)
+
+    @property
+    def small_kind(self) -> NDArray[Any]:
+        """The kinds in numbers as small as they can be: they may travel."""
+        return self.kind.astype(np.min_scalar_type(len(self.counts)))
+
+    @classmethod
+    def of_kinds(
+        cls, kind: NDArray[Any], counts: Matrix, held: Matrix, judged: NDArray[np.bool_]
+    ) -> Folds:
+        """Return folds from what they make of some rows; only `judged` ones are held out."""
+        folds = cls.__new__(cls)
+        folds.n, folds.kind, folds.counts, folds.held = len(counts.T), kind, counts, held
+        folds.test = [np.flatnonzero((each > 0)[kind] & judged) for each in held.T]
+        return folds
+
+
+def _renumbered(numbers: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Return the different numbers in their order, and which of them each is."""
+    most = int(numbers.max(initial=0)) + 1
+    if most > 4 * len(numbers):
+        found, place = np.unique(numbers, return_inverse=True)
+        return found, place.ravel()
+    found = np.flatnonzero(np.bincount(numbers, minlength=most))
+    place = np.zeros(most, dtype=np.intp)
+    place[found] = np.arange(len(found))
+    return found, place[numbers]
 
 
 # Labels.

@@ -62,7 +62,7 @@ def _tight(way):
 )
 def test_predict_is_exactly_the_sign_or_argmax_of_the_decision_function(way, n_classes):
     X, _ = digits(n_classes, 60 * n_classes)
-    found = fitted(way, n_classes)
+    found = fitted(way, n_classes, random_state=1)
     scores = found.decision_function(X)
     assert scores.shape == ((len(X),) if n_classes == 2 else (len(X), 5))
     winner = (scores > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)

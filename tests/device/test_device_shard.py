@@ -42,7 +42,9 @@ def _told(shard, live, wanted=240, by_fold=False):
     shard.score(beta, 0, wanted)
     told = [*shard.pull(wanted, live, True, None)]
     shard.blend(wanted, live, np.array([0.5, 0.2, 1.0])[live])
-    told += [*shard.look_along(direction, live, wanted, wanted), shard.along(live, length)]
+    lengths = np.stack([0.0 * length, length])
+    told += [*shard.look_along(direction, live, wanted, wanted, lengths)]
+    told += [shard.along(live, length[None])]
     shard.advance(live, length)
     told += [*shard.pull(wanted, live, True, 0.1 * direction)]
     for judges in ((), (1,), (0, 2)):
@@ -65,7 +67,12 @@ def _told(shard, live, wanted=240, by_fold=False):
     told += [to_numpy(gram.sums[0]), gram.count, shard.scores_in_order(), shard.weight()]
     told += [shard.below(np.sort(shard.problem.rows.keys)[[5, 50]]), shard.rows_kept(3)]
     shard.forget_mixture()
-    shard.restart(shard.dtype, shard.room)
+    found = shard.outcome()
+    told += [found.wrong, found.weight, found.least, found.largest]
+    shard.restart(shard.dtype)
+    told += [shard.pull(N, live, False, None)[0]]
+    problem = shard.problem
+    shard.restate(-problem.table, 2.0 * problem.C, problem.counts)
     return [*told, shard.pull(N, live, False, None)[0]]
 
 
@@ -75,7 +82,9 @@ def _told(shard, live, wanted=240, by_fold=False):
 def test_answers_are_those_of_a_shard_here(device, dtype, live, room):
     problem, dtype = _problem(), np.dtype(dtype)
     here = Shard(problem, dtype, room, VECTORS, 32)
-    there = DeviceShard(problem, device, dtype, room, VECTORS, 32)
+    # Operands and scores are counted there, too.
+    others = N * dtype.itemsize * (3 + 2 + 9 * 3)
+    there = DeviceShard(problem, device, dtype, room + others, VECTORS, 32)
     tolerance = 1e-9 if dtype == np.float64 else 2e-4
     answers = _told(here, np.array(live)), _told(there, np.array(live))
     for expected, found in zip(*answers, strict=True):

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from widemargin.kernels import make_kernel
 from widemargin.problem import Problem, one_vs_rest
 from widemargin.rows import as_rows, distinct_rows
-from widemargin.span.landmarks import earliest, exponential
+from widemargin.span.draws import earliest, exponential
 from widemargin.span.shard import GramPlan, Shard
 from widemargin.span.shards import Each, Here, Shards
 
@@ -59,8 +59,8 @@ def test_sums_over_shards_are_those_over_all_rows(count, seed, wanted):
         assert n_rows == wanted
         shards.score(beta, 0, n_rows)
         told = [*shards.pull(n_rows, live, True, None)]
-        slope, scale = shards.look_along(direction, live, n_rows, n_rows)
-        told += [slope, scale, shards.along(live, np.array([0.1, 0.5, 2.0]))]
+        slope, scale = shards.look_along(direction, live, n_rows, n_rows, np.zeros((1, 3)))
+        told += [slope, scale, shards.along(live, np.array([[0.1, 0.5, 2.0], [0.2, 0.0, 1.0]]))]
         shards.advance(live, np.array([0.1, 0.5, 2.0]))
         shards.blend(n_rows, live, np.array([0.5, 0.2, 1.0]))
         told += [*shards.pull(n_rows, live, True, 0.1 * direction)]
@@ -156,3 +156,29 @@ def test_an_argument_may_be_another_one_for_each_shard():
     sizes = cut.place.sizes
     answers = cut.place.ask("below", Each(np.full(1, 2**64 - 1, dtype=np.uint64) for _ in sizes))
     assert [int(each[0]) for each in answers] == list(sizes)
+
+
+def test_other_problems_begin_anew_on_rows_that_have_changed_places():
+    whole, cut = _cut(4)
+    rng = np.random.default_rng(2)
+    vectors, beta = rng.normal(size=(VECTORS, 3)), rng.normal(size=(VECTORS + 1, 3))
+    problem = whole.only.problem.columns([2, 0])
+    answers = []
+    for shards in (whole, cut):
+        shards.add(vectors)
+        shards.score(beta, 0, N)
+        computed = shards.n_kernel
+        shards.bring_near(0.9, shards.near(0.9))
+        shards.restate(problem)
+        assert shards.first(100) <= 100
+        shards.score(beta[:, 1:], 0, N)
+        told = [*shards.pull(N, np.arange(2), True, None)]
+        outcome = shards.outcome()
+        answers.append([*told, outcome.wrong, outcome.weight, outcome.least, outcome.largest])
+        assert shards.n_kernel == computed
+    for one, many in zip(*answers, strict=True):
+        assert_allclose(many, one, rtol=1e-9, atol=1e-10)
+    decision = whole.scores()
+    wrong = problem.table[whole.only.problem.code[np.argsort(whole.only.order)]] * decision <= 0
+    weight = whole.only.weight()
+    assert_allclose(answers[0][2], [weight[each].sum() for each in wrong.T])

@@ -19,7 +19,7 @@ from widemargin.span import (
     RandomVectors,
     as_strategy,
 )
-from widemargin.span.landmarks import _draw
+from widemargin.span.draws import drawn_places
 
 
 def plain(name, A, B):
@@ -56,7 +56,7 @@ def test_first_draws_are_in_proportion_to_the_weights():
     weight = np.array([1.0, 2.0, 0.0, 5.0])
     rng = np.random.default_rng(0)
     n_trials = 20_000
-    first = [_draw(weight, 1, rng)[0] for _ in range(n_trials)]
+    first = [drawn_places(weight, 1, rng)[0] for _ in range(n_trials)]
     share = np.bincount(first, minlength=4) / n_trials
     np.testing.assert_allclose(share, weight / weight.sum(), atol=5 * 0.5 / np.sqrt(n_trials))
 
@@ -65,7 +65,7 @@ def test_second_draws_are_in_proportion_to_what_is_left():
     weight = np.array([1.0, 2.0, 5.0])
     rng = np.random.default_rng(1)
     n_trials = 20_000
-    pairs = [tuple(_draw(weight, 2, rng)) for _ in range(n_trials)]
+    pairs = [tuple(drawn_places(weight, 2, rng)) for _ in range(n_trials)]
     for i, j in [(0, 1), (1, 0), (2, 0), (2, 1)]:
         expected = weight[i] / 8.0 * weight[j] / (8.0 - weight[i])
         assert pairs.count((i, j)) / n_trials == pytest.approx(

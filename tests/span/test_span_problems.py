@@ -89,20 +89,23 @@ def test_slopes_are_the_derivatives_of_the_loss(seed, n_problems, dtype):
         np.testing.assert_array_equal(without, found)
 
 
+@pytest.mark.parametrize("n_steps", [1, 5])
 @pytest.mark.parametrize(("seed", "n_problems", "dtype"), LOOPS)
-def test_along_gives_slope_and_curvature_on_a_line(seed, n_problems, dtype):
+def test_along_gives_slopes_and_curvatures_on_a_line(seed, n_problems, dtype, n_steps):
     problems, F, rng = random_problems(seed, n_problems)
     live = np.sort(rng.permutation(n_problems)[: max(1, n_problems // 2)])
-    D, step = rng.normal(size=(len(F), len(live))), rng.uniform(0.0, 1.0, len(live))
+    D, steps = rng.normal(size=(len(F), len(live))), rng.uniform(0.0, 1.0, (n_steps, len(live)))
     sign, weight = (part[:, live] for part in plainly(problems))
-    slack = np.maximum(0.0, 1.0 - sign * (F[:, live] + step * D))
     for n in (len(F), 1111):
-        slope, curve = along(problems, F[:n, live].astype(dtype), D[:n].astype(dtype), live, step)
-        terms = (-2.0 * weight * slack * sign * D)[:n]
-        assert_close(slope, terms.sum(axis=0), dtype, np.abs(terms).sum(axis=0).max())
-        # A row on the margin itself may count or not in single precision.
-        expected = (2.0 * weight * (slack > 0) * D * D)[:n].sum(axis=0)
-        np.testing.assert_allclose(curve, expected, rtol=1e-4 if dtype == "f4" else 1e-12)
+        found = along(problems, F[:n, live].astype(dtype), D[:n].astype(dtype), live, steps)
+        assert found.shape == (n_steps, 2, len(live))
+        for step, (slope, curve) in zip(steps, found, strict=True):
+            slack = np.maximum(0.0, 1.0 - sign * (F[:, live] + step * D))
+            terms = (-2.0 * weight * slack * sign * D)[:n]
+            assert_close(slope, terms.sum(axis=0), dtype, np.abs(terms).sum(axis=0).max())
+            # A row on the margin itself may count or not in single precision.
+            expected = (2.0 * weight * (slack > 0) * D * D)[:n].sum(axis=0)
+            np.testing.assert_allclose(curve, expected, rtol=1e-4 if dtype == "f4" else 1e-12)
 
 
 @pytest.mark.parametrize(("seed", "n_problems", "dtype"), LOOPS)
@@ -154,7 +157,7 @@ def test_loops_give_the_same_bits_for_any_number_of_threads(n_problems, dtype):
         F, live = F.astype(dtype), np.arange(n_problems)
         D = rng.normal(size=F.shape).astype(dtype)
         mixture, step = np.zeros_like(F), rng.random(n_problems)
-        sums = along(problems, F, D, live, step)
+        sums = along(problems, F, D, live, step[None])
         blend(problems, F, live, step, mixture)
         advance(problems, F, D, live, step)
         results.append([*sums, mixture, F])

@@ -130,7 +130,8 @@ def test_W_without_time_is_above_the_optimum_and_its_bound_below(loss):
 def test_growth_ends_with_the_time_and_not_with_more_vectors(monkeypatch):
     X, y = small_moons(200)
     steps = _work_as_clock(monkeypatch, Newton, "step")
-    machine = sparse_machine("squared", 12, gamma=1.0, grow="one", max_time=150, tol=1e-4)
+    limits = {"grow": "one", "max_time": 150, "tol": 1e-4}
+    machine = sparse_machine("squared", 12, gamma=1.0, random_state=8, **limits)
     with pytest.warns(ConvergenceWarning, match="max_time=150 reached"):
         machine.fit(X, y)
     assert len(steps) <= 152

@@ -37,13 +37,13 @@ def _machine(svm):
     return Combination(RBF(GAMMA), svm.support_vectors_, svm.dual_coef_[0])
 
 
-def _started(machine, count, **ways):
-    return reduced_set(machine, count, np.random.default_rng(0), **ways)
+def _started(machine, count, seed=0, **ways):
+    return reduced_set(machine, count, np.random.default_rng(seed), **ways)
 
 
-def _clusters(machine, count):
+def _clusters(machine, count, seed=0):
     """Where vectors are before they move."""
-    return _started(machine, count, max_iter=0)
+    return _started(machine, count, seed, max_iter=0)
 
 
 def _distance(machine, Z):
@@ -58,7 +58,7 @@ def test_half_of_the_clusters_are_of_either_side_and_follow_the_coefficients():
     machine = _machine(_svm())
     weight = np.abs(machine.coef)
     for count in (8, 9):
-        Z = _clusters(machine, count)
+        Z = _clusters(machine, count, seed=1)
         assert Z.shape == (count, 2)
         halves = Z[: (count + 1) // 2], Z[(count + 1) // 2 :]
         for side, own in zip((machine.coef > 0, machine.coef < 0), halves, strict=True):

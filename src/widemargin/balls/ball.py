@@ -203,8 +203,16 @@ class Precision:
         float32 is left out where it hides a gap of `tol` whatever the solution, for η‖α‖ is about
         one at the least.
         """
-        fine, coarse = (cls.in_type(each, problem, eta) for each in (np.float64, np.float32))
-        varies = problem.kernel.constant_diagonal is None
+        return cls.in_turn_of(problem.kernel, problem.spread, eta, tol)
+
+    @classmethod
+    def in_turn_of(cls, kernel: Kernel, spread: float, eta: float, tol: float) -> list[Precision]:
+        """Return the same for rows of a total variance that is known."""
+        fine, coarse = (
+            cls(each, 4.0 * kernel.rounding(spread, each) * eta, eta)
+            for each in (np.float64, np.float32)
+        )
+        varies = kernel.constant_diagonal is None
         return [fine] if varies or not coarse.rounding <= tol * eta else [coarse, fine]
 
     @classmethod

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
-    KernelEstimator,
     as_stored,
     dense,
     reporting,
     warn_user,
     with_callbacks,
 )
+from widemargin.base.lazy_answers import LazyAnswers
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.device import (
     Array,
     Device,
     check_on_device,
     given_back,
-    is_device_array,
     to_numpy,
 )
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
-from widemargin.places.partitions import is_collection, mapped
+from widemargin.places.partitions import is_collection
 from widemargin.problem import (
     Problem,
     class_scores,
@@ -48,7 +44,7 @@ from widemargin.rows import Rows
 
 
 @parameters
-class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
+class KernelClassifier(CallbackSupportMixin, LazyAnswers):
     """A kernel classifier: a subclass says which engine finds its machine."""
 
     C: float = positional(1.0, check.positive)
@@ -81,25 +77,34 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
         self
             The fitted classifier.
         """
-        if is_collection(X):
-            return self._fit_collection(X, y, sample_weight)
+        if self.comes_in_parts(X):
+            return self._fit_in_parts(X, y, sample_weight)
         with self._fitting(X) as resources:
-            data = self._labelled(X, y, sample_weight)
-            distinct = self._distinct(data, resources)
-            gamma = self._resolved_gamma(self.gamma, distinct)
-            problem = self._problem(
-                data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
-            )
-            earlier = self._earlier(problem, data.classes)
-            with reporting(self, len(data.y), data.X, data.y) as report:
-                fitted = self._fit(problem, replace(resources, report=report), earlier)
-            self.classes_, self.gamma_ = data.classes, gamma
-            self._keep(problem, fitted)
+            fitted = self._fit_rows(X, y, sample_weight, resources)
         self._warn(fitted)
         return self
 
-    def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
-        """Fit the machine to a Dask collection."""
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, resources: Resources) -> Fitted:
+        """Fit the machine to rows that are here."""
+        data = self._labelled(X, y, sample_weight)
+        distinct = self._distinct(data, resources)
+        gamma = self._resolved_gamma(self.gamma, distinct)
+        problem = self._problem(
+            data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
+        )
+        earlier = self._earlier(problem, data.classes)
+        with reporting(self, len(data.y), data.X, data.y) as report:
+            fitted = self._fit(problem, replace(resources, report=report), earlier)
+        self.classes_, self.gamma_ = data.classes, gamma
+        self._keep(problem, fitted)
+        return fitted
+
+    def comes_in_parts(self, X: Any) -> bool:
+        """Return whether rows are to be looked at in parts, where they lie."""
+        return is_collection(X)
+
+    def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
+        """Fit the machine to rows that come in parts, such as a Dask collection."""
         raise TypeError(
             f"X is a Dask collection, which {type(self).__name__} cannot be fitted to; use "
             "MarginClassifier, or pass X.compute() if the rows fit into memory."
@@ -166,43 +171,6 @@ class KernelClassifier(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
             return text
         labels: NDArray[Any] = given_back(labels_at(self.classes_, place), X)
         return labels
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Rows.
-        y : array-like or Dask collection of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
-            Weights.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        if not is_collection(X):
-            found, given = to_numpy(self.predict(X)), (y, sample_weight)
-            truth, weight = (to_numpy(a) if is_device_array(a) else a for a in given)
-            return float(accuracy_score(truth, found, sample_weight=weight))
-        import dask
-
-        # Labels of all rows are computed, the rows themselves block by block.
-        predicted, labels, weight = dask.compute(self.predict(X), y, sample_weight)
-        return float(accuracy_score(np.asarray(labels), predicted, sample_weight=weight))
-
-    def _lazily(self, method: Any, X: Any) -> Any:
-        """Return a lazy Dask array of what a method says of the rows of a collection."""
-        check_is_fitted(self)
-        self._note_columns(X, reset=False)
-        # Of one row of zeros: the type and the dimensions of an answer.
-        names = getattr(X, "_meta", None) if hasattr(X, "columns") else None
-        one = np.zeros((1, self.n_features_in_))
-        meta = method(self, one if names is None else type(names)(one, columns=names.columns))
-        return mapped(partial(method, self), X, meta[:0])
 
     def _values_at(self, X: Any) -> Matrix:
         """Return the decision values of a user's rows, a column for each problem."""

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from widemargin.arrays import Vector
 from widemargin.base import parameters as check
@@ -33,7 +34,9 @@ from widemargin.device import (
 )
 from widemargin.kernels import Kernel, make_kernel, resolve_gamma
 from widemargin.loop import Deadline, Report, Resources
-from widemargin.places.partitions import is_collection
+from widemargin.places.loading import Facts
+from widemargin.places.opened import Opened
+from widemargin.places.partitions import is_collection, mapped
 from widemargin.problem import Problem, check_prices, class_factors, encoded, one_vs_rest
 from widemargin.rows import (
     Distinct,
@@ -195,6 +198,12 @@ class KernelEstimator(BaseEstimator):
         found = moments(distinct.rows, distinct.weight)
         return resolve_gamma(gamma, found.mean, found.variance)
 
+    def _gamma_of(self, gamma: Any, facts: Facts) -> float:
+        """Return a kernel width as a number, given what is known of a Dask collection."""
+        if not isinstance(gamma, str):
+            return float(gamma)
+        return resolve_gamma(gamma, facts.mean, facts.variance)
+
     # From what a user passes to rows and problems.
 
     def _validated(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
@@ -227,6 +236,27 @@ class KernelEstimator(BaseEstimator):
         """Take note of the columns of a Dask collection, or compare them with those of the fit."""
         meta = getattr(X, "_meta", None) if hasattr(X, "columns") else np.empty((1, X.shape[1]))
         validate_data(self, meta, reset=reset, skip_check_array=True)
+
+    def _opened(self, X: Any, y: Any, sample_weight: Any, resources: Resources) -> Opened:
+        """Return a Dask collection whose rows were all found to be good; y may be None."""
+        if self._precomputed():
+            raise TypeError(
+                "kernel='precomputed' needs the kernel matrix in memory, but X is a Dask "
+                "collection; pass X.compute(), or the rows themselves with their kernel."
+            )
+        return Opened.of(X, y, sample_weight, self.memory, resources)
+
+    def _lazily(self, method: Any, X: Any) -> Any:
+        """Return a lazy Dask array of what a method says of the rows of a collection."""
+        check_is_fitted(self)
+        self._note_columns(X, reset=False)
+        # Of one row of zeros: the type and the dimensions of an answer.
+        names = getattr(X, "_meta", None) if hasattr(X, "columns") else None
+        kinds = [X.dtype] if names is None else names.dtypes.tolist()
+        single = all(kind == np.float32 for kind in kinds)
+        one = np.zeros((1, self.n_features_in_), dtype=np.float32 if single else np.float64)
+        meta = method(self, one if names is None else type(names)(one, columns=names.columns))
+        return mapped(partial(method, self), X, meta[:0])
 
     def _weights(self, X: Any, sample_weight: Any) -> Vector:
         """Return the weights of rows, and raise if a kernel matrix is not one."""

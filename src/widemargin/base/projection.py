@@ -21,9 +21,8 @@ from widemargin.base.parameters import keyword, parameters
 from widemargin.base.span_map import SpanMap
 from widemargin.expansion import Expansion
 from widemargin.loop import Resources
-from widemargin.places.loading import Loaded, joined
-from widemargin.places.partitions import is_collection, mapped, partitions_of
-from widemargin.places.sources import source_of
+from widemargin.places.loading import Loaded
+from widemargin.places.partitions import is_collection
 from widemargin.problem import encoded
 from widemargin.rows import Rows, as_rows
 from widemargin.scatter.class_scatter import (
@@ -34,6 +33,7 @@ from widemargin.scatter.class_scatter import (
 )
 from widemargin.scatter.stream import Stream
 from widemargin.scatter.whitening import SAME_MEAN
+from widemargin.threads import single_threaded_blas
 
 # Bytes for matrices of the columns squared that are taken whatever the budget, which is for blocks.
 _ALWAYS = 100_000_000
@@ -68,20 +68,22 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Rows; their kernel values with all training rows if ``kernel="precomputed"``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            Projections; float32 if X is, and float64 otherwise.
+            Projections; float32 if X is, and float64 otherwise. A lazy Dask array if X is a Dask
+            collection.
         """
-        check_is_fitted(self)
         if is_collection(X):
-            self._note_columns(X, reset=False)
-            meta = np.empty((0, self._n_features_out))
-            lazy: NDArray[Any] = mapped(self.transform, X, meta)
+            lazy: NDArray[Any] = self._lazily(type(self)._transformed, X)
             return lazy
+        return self._transformed(X)
+
+    def _transformed(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
         X = self._validated(X, reset=False)
         with self._computing() as resources:
             return self._projected(self._rows(X, resources))
@@ -121,14 +123,17 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         if self.kernel is None:
             self._check_columns(data.rows)
         else:
-            shared = SpanMap().get_params(deep=False).keys() & self.get_params(deep=False).keys()
-            span_map = SpanMap(**{name: getattr(self, name) for name in shared - {"tol"}})
             # With weight zero, rows that do not count keep their place: a kernel matrix is square.
             X = data.rows.X
             weight, code = np.zeros(X.shape[0]), np.zeros(X.shape[0], dtype=np.intp)
             weight[data.index], code[data.index] = data.weight, data.code
-            self.span_map_ = span_map.fit(X, code, weight)
+            self.span_map_ = self._new_span_map().fit(X, code, weight)
         return self._features()
+
+    def _new_span_map(self) -> SpanMap:
+        """Return the map into the span before it is fitted."""
+        shared = SpanMap().get_params(deep=False).keys() & self.get_params(deep=False).keys()
+        return SpanMap(**{name: getattr(self, name) for name in shared - {"tol"}})
 
     def _check_columns(self, rows: Rows) -> None:
         """Raise if matrices of the columns squared do not fit into memory."""
@@ -169,26 +174,26 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         factors : callable
             Returns the factors on the weights of the classes' rows, given their shares.
         """
-        if self.kernel is not None:
-            raise TypeError(
-                f"X is a Dask collection, which {type(self).__name__} takes with kernel=None only, "
-                f"but kernel={self.kernel!r}; put a kernel into the rows with SpanMap on a sample, "
-                "or pass X.compute()."
-            )
-        source = source_of(partitions_of(X, y, sample_weight), self.memory, resources)
-        every = joined(source.facts())
+        opened = self._opened(X, y, sample_weight, resources)
+        every, d = opened.every, opened.n_features
         classes, _ = encoded(every.classes, every.weights)
         check_classification_targets(classes)
+        span_map = None
+        if self.kernel is None:
+            nothing = np.empty((0, d))
+            self._check_columns(
+                as_rows(nothing, memory=resources.memory, threads=resources.threads)
+            )
+        else:
+            span_map = self._new_span_map().fit_opened(opened)
+        # Not before all rows were found to be good: nothing shall be half fitted.
         self._note_columns(X, reset=True)
-        self.classes_ = classes
-        d = len(every.mean)
-        self._check_columns(
-            as_rows(np.empty((0, d)), memory=resources.memory, threads=resources.threads)
-        )
-        self.span_map_ = None
-        most = capacity(d, resources.memory)
+        self.classes_, self.span_map_ = classes, span_map
+        features = self._features()
+        most = capacity(features.width, resources.memory)
         factor = factors(every.weights / every.weights.sum())
-        streams = source.ask("scatter", stream_of, classes, factor, most)
+        threads = opened.source.threads
+        streams = opened.source.ask("scatter", stream_of, classes, factor, most, features, threads)
         for other in streams[1:]:
             streams[0].merge(other)
         found: Stream = streams[0]
@@ -200,16 +205,23 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         self.mean_ = mean
 
 
-def stream_of(loaded: Loaded, classes: NDArray[Any], factor: Vector, capacity: int) -> Stream:
-    """Return the scatter and a sample of some rows of a Dask collection."""
+def stream_of(
+    loaded: Loaded,
+    classes: NDArray[Any],
+    factor: Vector,
+    capacity: int,
+    features: VisitFeatures,
+    threads: int,
+) -> Stream:
+    """Return the scatter and a sample of the features of some rows of a Dask collection."""
     counted = loaded.weight > 0
     X, y, weight = loaded.X[counted], loaded.y[counted], loaded.weight[counted]
-    d = X.shape[1]
-    stream = Stream.empty(len(classes), d, capacity)
-    rows = as_rows(X, memory=_BLOCKS, threads=1)
+    stream = Stream.empty(len(classes), features.width, capacity)
+    rows = as_rows(X, memory=_BLOCKS, threads=threads)
     code = np.searchsorted(classes, y)
     data = LabelledRows(rows, code, weight * factor[code], np.arange(len(weight)))
-    stream.add(data, DenseColumns(d))
+    with single_threaded_blas():
+        stream.add(data, features)
     return stream
 
 

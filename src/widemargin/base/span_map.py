@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin.arrays import IndexArray
 from widemargin.base import parameters as check
 from widemargin.base.estimator import KernelEstimator
 from widemargin.base.parameters import keyword, parameters, positional
@@ -20,6 +21,9 @@ from widemargin.device import Device, check_on_device, given_back, is_device_arr
 from widemargin.expansion import Expansion
 from widemargin.kernels import Kernel
 from widemargin.loop import Resources
+from widemargin.places.opened import Opened
+from widemargin.places.partitions import is_collection
+from widemargin.places.span_vectors import core_vectors, drawn_vectors
 from widemargin.problem import Problem, encoded, one_vs_rest
 from widemargin.rows import Distinct, Rows, distinct_rows
 from widemargin.span import (
@@ -120,11 +124,11 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Training rows; a kernel matrix if ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,), default=None
+        y : array-like or Dask collection of shape (n_samples,), default=None
             Labels; only ``vectors="core"`` looks at them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Weights; a row of weight k is the same as k copies of it.
 
         Returns
@@ -132,6 +136,8 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         self
             The fitted map.
         """
+        if is_collection(X):
+            return self._fit_collection(X, y, sample_weight)
         with self._fitting(X) as resources:
             X = self._validated(X)
             weight = self._weights(X, sample_weight)
@@ -149,11 +155,52 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
             else:
                 choice = strategy.begin(distinct.rows, kernel, distinct.weight, resources.rng)
                 vectors = choice.draw(self.n_vectors, None)
-            self._fit_basis(distinct, kernel, vectors)
+            self._fit_basis(distinct.rows, distinct.index, kernel, vectors)
         return self
 
-    def _fit_basis(self, distinct: Distinct, kernel: Kernel, vectors: Vectors) -> None:
-        rows = distinct.rows
+    def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> SpanMap:
+        """Choose the vectors from the rows of a Dask collection."""
+        named = isinstance(self.vectors, str) and self.vectors == "core"
+        core = named or isinstance(self.vectors, CoreVectors)
+        self._check_parameters()
+        with self._computing() as resources:
+            opened = self._opened(X, _required(y) if core else None, sample_weight, resources)
+        self.fit_opened(opened)
+        self._note_columns(X, reset=True)
+        return self
+
+    def fit_opened(self, opened: Opened) -> SpanMap:
+        """Choose the vectors from a Dask collection whose rows were all looked at.
+
+        Estimators that stand on this map have done so.
+
+        Parameters
+        ----------
+        opened : Opened
+            The collection.
+
+        Returns
+        -------
+        self
+            The fitted map.
+        """
+        with self._fitting() as resources:
+            strategy = as_strategy(self.vectors, opened.n_features)
+            gamma = self._gamma_of(self.gamma, opened.every)
+            kernel = self._kernel(gamma)
+            if isinstance(strategy, CoreVectors):
+                problem, vectors = core_vectors(opened, kernel, self._core_options(resources))
+            else:
+                problem, vectors = drawn_vectors(
+                    opened, kernel, strategy, self.n_vectors, resources
+                )
+            self._fit_basis(problem.rows, problem.number, kernel, vectors)
+            self.gamma_ = gamma
+            self._note_columns(np.empty((0, opened.n_features)), reset=True)
+        return self
+
+    def _fit_basis(self, rows: Rows, number: IndexArray, kernel: Kernel, vectors: Vectors) -> None:
+        """Set the attributes of the map; rows have numbers among those of the user."""
         basis = no_vectors(rows.device).extended(kernel, vectors, self.tol, rows)
         if not basis.size:
             raise ValueError(
@@ -162,7 +209,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
             )
         index = basis.vectors.index
         self.components_ = basis.vectors.values
-        self.component_indices_ = None if index is None else distinct.index[index]
+        self.component_indices_ = None if index is None else number[index]
         self.normalization_ = basis.whitened(np.eye(basis.size))
 
     def _core_rows(
@@ -174,12 +221,8 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         resources: Resources,
     ) -> Distinct:
         """Return the rows that are vectors of a machine fitted to the labels."""
-        if y is None:
-            raise ValueError(
-                "vectors='core' chooses rows near a margin and needs labels: pass y, or use "
-                "vectors='kmeans'."
-            )
-        labels = column_or_1d(to_numpy(y) if is_device_array(y) else y)
+        required = _required(y)
+        labels = column_or_1d(to_numpy(required) if is_device_array(required) else required)
         check_consistent_length(stand_in(rows.X), labels)
         classes, code = encoded(labels, weight)
         check_classification_targets(labels)
@@ -188,8 +231,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         problem = Problem.of(
             distinct.rows, kernel, code[distinct.index], table, distinct.weight, 1.0
         )
-        options = SpanOptions(**vars(resources), max_vectors=self.n_vectors, tol=_CORE_TOL)
-        solver, _ = solve_in_span(problem, options)
+        solver, _ = solve_in_span(problem, self._core_options(resources))
         index = solver.basis.vectors.index
         assert index is not None
         support = distinct.index[index]
@@ -198,19 +240,29 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         chosen = distinct_rows(rows.subset(support), label, np.ones(len(support)))
         return replace(chosen, index=support[chosen.index])
 
+    def _core_options(self, resources: Resources) -> SpanOptions:
+        return SpanOptions(**vars(resources), max_vectors=self.n_vectors, tol=_CORE_TOL)
+
     def transform(self, X: Any) -> NDArray[Any]:
         """Return φ_z of each row.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Rows; their kernel values with all training rows if ``kernel="precomputed"``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            Features; float32 if X is, and float64 otherwise.
+            Features; float32 if X is, and float64 otherwise. A lazy Dask array if X is a Dask
+            collection.
         """
+        if is_collection(X):
+            lazy: NDArray[Any] = self._lazily(type(self)._transformed, X)
+            return lazy
+        return self._transformed(X)
+
+    def _transformed(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
         device, given = self._device(X), X
         X = self._validated(X, reset=False)
@@ -244,3 +296,13 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _required(y: Any) -> Any:
+    """Return the labels, or raise if there are none."""
+    if y is None:
+        raise ValueError(
+            "vectors='core' chooses rows near a margin and needs labels: pass y, or use "
+            "vectors='kmeans'."
+        )
+    return y

@@ -18,12 +18,12 @@ from widemargin.cells.cell_machine import (
     hinge_machine,
     large_machine,
 )
-from widemargin.cells.partition import Members, given_partition, partition_by_kmeans
+from widemargin.cells.partition import Members, Partition, given_partition, partition_by_kmeans
 from widemargin.cells.uncut import UncutOptions, fit_uncut
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted
 from widemargin.kernels import Kernel
-from widemargin.loop import Ended, Limits, Stop, bounds, relative_gap, run
+from widemargin.loop import Deadline, Ended, Limits, Stop, bounds, relative_gap, run
 from widemargin.problem import Problem
 from widemargin.threads import ordered_map
 
@@ -98,7 +98,8 @@ def fit_cells(problem: Problem, options: CellOptions) -> FittedCells:
     # Each cell is a success of its own: there is no stall.
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
     result = run(solver, limits, options.report)
-    return joined(members, solver.machines(result.state), result.certificate, result.stop)
+    machines = solver.machines(result.state)
+    return joined(members.partition, members.chosen, machines, result.certificate, result.stop)
 
 
 def cut(problem: Problem, options: CellOptions) -> Members:
@@ -107,17 +108,26 @@ def cut(problem: Problem, options: CellOptions) -> Members:
     if np.iterable(options.cells):
         partition, number = given_partition(options.cells, rows.shape[1])
         return Members.of(rows, partition, options.overlap, number)
-    size = int(options.cells)
-    if options.max_vectors is not None:
-        # Every cell needs some vectors: a small budget is for few cells.
-        few = _VECTORS_OF_A_CELL * problem.n_problems * problem.n / options.max_vectors
-        size = max(size, int(few))
+    size = cell_size(problem.n, problem.n_problems, options)
     partition = partition_by_kmeans(rows, size, options.threads, options.deadline)
     return Members.of(rows, partition, options.overlap)
 
 
+def cell_size(n: int, n_problems: int, options: CellOptions) -> int:
+    """Return about how many of n rows a cell shall have, where no centres are given."""
+    size = int(options.cells)
+    if options.max_vectors is None:
+        return size
+    # Every cell needs some vectors: a small budget is for few cells.
+    return max(size, int(_VECTORS_OF_A_CELL * n_problems * n / options.max_vectors))
+
+
 def joined(
-    members: Members, machines: list[Fitted], certificate: Certificate, stop: Stop
+    partition: Partition,
+    chosen: IndexArray,
+    machines: Sequence[Fitted],
+    certificate: Certificate,
+    stop: Stop,
 ) -> FittedCells:
     """Return the machines of all cells, one after another."""
     sizes = [len(machine.vectors) for machine in machines]
@@ -129,10 +139,64 @@ def joined(
         np.stack([machine.intercept for machine in machines]),
         certificate,
         stop,
-        members.partition.centers,
+        partition.centers,
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
-        members.chosen,
+        chosen,
     )
+
+
+@dataclass(frozen=True)
+class AllCells:
+    """What all cells decide together, for a solver of some of them.
+
+    Attributes
+    ----------
+    n_cells : int
+        How many there are.
+    budgets : list of int or None
+        Vectors that each cell of the solver may have.
+    precisions : list of Precision
+        Of kernel values, those to be tried one after another.
+    """
+
+    n_cells: int
+    budgets: list[int] | None
+    precisions: list[Precision]
+
+    @classmethod
+    def of(cls, problem: Problem, sizes: Sequence[int], options: CellOptions) -> AllCells:
+        """Return it for cells of these sizes, which are all."""
+        budgets = vector_budgets(sizes, problem.n_problems, options.max_vectors)
+        precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
+        return cls(len(sizes), budgets, precisions)
+
+
+def vector_budgets(sizes: Sequence[int], n_problems: int, most: int | None) -> list[int] | None:
+    """Return the vectors that cells of some sizes may have, all together no more than `most`."""
+    if most is None:
+        return None
+    least = n_problems * len(sizes)
+    if most < least and len(sizes) > 1:
+        raise ValueError(
+            f"max_vectors={most} is less than one for each problem in each of "
+            f"{len(sizes):,} cells; give {least:,} or more, or larger cells."
+        )
+    share = most * np.array(sizes) / sum(sizes)
+    budgets = np.floor(share).astype(int)
+    # What rounding has left goes to those that lost most by it.
+    for cell in np.argsort(budgets - share, kind="stable")[: most - int(budgets.sum())]:
+        budgets[cell] += 1
+    return [int(each) for each in budgets]
+
+
+def fitting_order(sizes: Sequence[int], deadline: Deadline) -> list[int]:
+    """Return the cells in the order in which they are fitted.
+
+    Largest first: the last of them shall not be waited for by all other threads. Smallest first
+    where time is limited: more rows get a machine in the same time.
+    """
+    sign = -1 if deadline.max_time is None else 1
+    return sorted(range(len(sizes)), key=lambda c: (sign * sizes[c], c))
 
 
 @dataclass(frozen=True)
@@ -153,37 +217,25 @@ class CellsFit:
         Which rows train in which cell.
     options : CellOptions
         How.
+    everywhere : AllCells, default=None
+        What is decided by all cells, where these are some of them.
     """
 
-    def __init__(self, problem: Problem, members: Members, options: CellOptions) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        members: Members,
+        options: CellOptions,
+        everywhere: AllCells | None = None,
+    ) -> None:
         self.problem = problem
         self.members = members
         self.options = options
         self.sizes = [len(index) for index in members.train]
-        self.budgets = self._budgets()
-        self.precisions = Precision.in_turn(problem, largest_norm2(problem), options.tol)
-        # Largest first: the last of them shall not be waited for by all other threads. Smallest
-        # first where time is limited: more rows get a machine in the same time.
-        sign = -1 if options.deadline.max_time is None else 1
-        self.order = sorted(range(len(self.sizes)), key=lambda c: (sign * self.sizes[c], c))
-
-    def _budgets(self) -> list[int] | None:
-        """Return the vectors that each cell may have, all together no more than allowed."""
-        most, sizes = self.options.max_vectors, self.sizes
-        if most is None:
-            return None
-        least = self.problem.n_problems * len(sizes)
-        if most < least and len(sizes) > 1:
-            raise ValueError(
-                f"max_vectors={most} is less than one for each problem in each of "
-                f"{len(sizes):,} cells; give {least:,} or more, or larger cells."
-            )
-        share = most * np.array(sizes) / sum(sizes)
-        budgets = np.floor(share).astype(int)
-        # What rounding has left goes to those that lost most by it.
-        for cell in np.argsort(budgets - share, kind="stable")[: most - int(budgets.sum())]:
-            budgets[cell] += 1
-        return [int(each) for each in budgets]
+        if everywhere is None:
+            everywhere = AllCells.of(problem, self.sizes, options)
+        self.everywhere, self.budgets = everywhere, everywhere.budgets
+        self.order = fitting_order(self.sizes, options.deadline)
 
     def _problem_of(self, cell: int) -> Problem:
         kernels, Cs = self.options.kernels, self.options.Cs
@@ -198,7 +250,7 @@ class CellsFit:
         if self.budgets is not None and self.budgets[cell] == 0:
             return self.constant(cell)
         # The only cell is no cell: it gets what would be there without.
-        if len(self.sizes) > 1 and len(index) <= options.matrix_rows and self._beside(cell):
+        if self.everywhere.n_cells > 1 and len(index) <= options.matrix_rows and self._beside(cell):
             if options.deadline.passed:
                 return None
             if options.loss == "hinge":
@@ -216,7 +268,7 @@ class CellsFit:
     def _exact(self, cells: Sequence[int]) -> list[Fitted]:
         """Return exact machines, or others where these have too many vectors."""
         problem, index = self._problem_of(cells[0]), [self.members.train[c] for c in cells]
-        found = exact_machines(problem, index, self.options.tol, self.precisions)
+        found = exact_machines(problem, index, self.options.tol, self.everywhere.precisions)
         if self.budgets is None:
             return found
         return [
@@ -228,7 +280,7 @@ class CellsFit:
         """Return the machine of a cell that is too large, or has too many vectors, for a matrix."""
         limit = None if self.budgets is None else self.budgets[cell]
         inner = replace(self.options, max_vectors=limit, earlier=None, report=None)
-        if len(self.sizes) > 1:
+        if self.everywhere.n_cells > 1:
             # Cells are fitted beside each other.
             inner = replace(inner, threads=1)
         problem, index = self._problem_of(cell), self.members.train[cell]
@@ -238,7 +290,7 @@ class CellsFit:
         """Return cells as tasks of threads: a few together, where they get exact machines."""
         options = self.options
         plain = options.kernels is None and self.budgets is None and options.loss != "hinge"
-        together = plain and options.deadline.max_time is None and len(self.sizes) > 1
+        together = plain and options.deadline.max_time is None and self.everywhere.n_cells > 1
         runs: list[list[int]] = []
         rows = math.inf
         for cell in cells:
@@ -296,37 +348,46 @@ class CellsFit:
 
     def certificate(self, state: CellsState) -> Certificate:
         """Return the sums over the cells; those that are missing count as nothing proved."""
-        proved = [fit.certificate for fit in state.fits]
-        primal = sum(each.primal for each in proved)
-        dual = sum(each.dual for each in proved)
-        spans = any(each.full_dual is not None for each in proved)
-        full = (each.dual if each.full_dual is None else each.full_dual for each in proved)
-        done = len(proved) == len(self.sizes)
-        return bounds(
-            primal,
-            dual,
-            gap=relative_gap(primal, dual) if done else 1.0,
-            scope="cells",
-            n_vectors=sum(len(fit.vectors) for fit in state.fits),
-            n_passes=2,
-            n_kernel=sum(each.n_kernel for each in proved),
-            full_dual=sum(full) if spans else None,
-        )
+        return summed(state.fits, len(self.sizes), n_passes=2)
 
     def stopped(self, state: CellsState) -> Stop | None:
         """Return what all cells came to, the worst one by name."""
         if len(state.fits) < len(self.sizes):
             return None
-        gaps = [fit.certificate.gap for fit in state.fits]
-        worst = int(np.argmax(gaps))
-        reason = (
-            f"{len(gaps):,} cells of up to {max(self.sizes):,} rows, the largest "
-            f"gap {gaps[worst]:.1e} in cell {self.order[worst]}"
-        )
-        unsolved = [fit.stop for fit in state.fits if not fit.stop.converged]
-        if not unsolved:
-            return Stop(Ended.SOLVED, reason)
-        deadline = self.options.deadline
-        if deadline.passed:
-            return Stop(deadline.stop.kind, f"{deadline.stop.reason}, {reason}")
-        return Stop(unsolved[0].kind, reason)
+        return outcome(state.fits, self.order, max(self.sizes), self.options.deadline)
+
+
+def summed(fits: Sequence[Fitted], n_cells: int, n_passes: int) -> Certificate:
+    """Return the sums over cells; where some are missing, nothing is proved."""
+    proved = [fit.certificate for fit in fits]
+    primal = sum(each.primal for each in proved)
+    dual = sum(each.dual for each in proved)
+    spans = any(each.full_dual is not None for each in proved)
+    full = (each.dual if each.full_dual is None else each.full_dual for each in proved)
+    done = len(proved) == n_cells
+    return bounds(
+        primal,
+        dual,
+        gap=relative_gap(primal, dual) if done else 1.0,
+        scope="cells",
+        n_vectors=sum(len(fit.vectors) for fit in fits),
+        n_passes=n_passes,
+        n_kernel=sum(each.n_kernel for each in proved),
+        full_dual=sum(full) if spans else None,
+    )
+
+
+def outcome(fits: Sequence[Fitted], numbers: Sequence[int], most: int, deadline: Deadline) -> Stop:
+    """Return what all cells came to, the worst one by its number; `most` are a cell's rows."""
+    gaps = [fit.certificate.gap for fit in fits]
+    worst = int(np.argmax(gaps))
+    reason = (
+        f"{len(gaps):,} cells of up to {most:,} rows, the largest "
+        f"gap {gaps[worst]:.1e} in cell {numbers[worst]}"
+    )
+    unsolved = [fit.stop for fit in fits if not fit.stop.converged]
+    if not unsolved:
+        return Stop(Ended.SOLVED, reason)
+    if deadline.passed:
+        return Stop(deadline.stop.kind, f"{deadline.stop.reason}, {reason}")
+    return Stop(unsolved[0].kind, reason)

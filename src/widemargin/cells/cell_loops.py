@@ -71,17 +71,23 @@ def solve_cells(
     norms : ndarray of float32 of shape (n,)
         Where the norms of rows about the middle of their cell are written.
     """
+    most = 0
+    for c in range(len(begins) - 1):
+        most = max(most, begins[c + 1] - begins[c])
+    # Once for all cells: some systems give such arrays back at once, which takes its time.
+    room = np.empty(most * most, dtype=np.float32)
+    all_points = np.empty((most, X.shape[1]), dtype=np.float32)
     for c in range(len(begins) - 1):
         first, last = begins[c], begins[c + 1]
+        m = last - first
         rows, lengths = X[first:last], norms[first:last]
-        points = np.empty(rows.shape, dtype=np.float32)
+        points, K = all_points[:m], room[: m * m].reshape((m, m))
         centre(rows, _middle(rows), unit, kind == LAPLACIAN, points, lengths)
         if kind == LAPLACIAN:
-            K = np.empty((last - first, last - first), dtype=np.float32)
             l1_distances(points, np.ascontiguousarray(points.T), np.float32(-1.0), K)  # type: ignore[arg-type]
             exponentials(K)
         else:
-            K = np.dot(points, points.T)
+            np.dot(points, points.T, K)
             of_products(K, points, points, lengths, lengths, near, kind)
         part = slice(first, last)
         solve_all(

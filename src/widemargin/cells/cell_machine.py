@@ -183,32 +183,47 @@ def hinge_machine(problem: Problem, index: IndexArray, options: MachineOptions) 
     return replace(found, index=index[found.index], coef=coef, intercept=intercept, of_pairs=False)
 
 
-def constant_machine(
-    problem: Problem, index: IndexArray, X: NDArray[Any], K: NDArray[Any] | None = None
-) -> Fitted:
-    """Return the best constants of a cell; X tells how vectors look, and K what they could do."""
-    signs, C = problem.signs(index), problem.C
-    weight = problem.weight[index][:, None] * (signs != 0)
+def constant_machine(problem: Problem, index: IndexArray, X: NDArray[Any]) -> Fitted:
+    """Return the best constants of a cell; X tells how vectors look."""
+    signs = problem.signs(index)
+    norm2 = 0.0 if _mixed(signs).all() else largest_norm2(problem.subset(index))
+    return constant_of(problem.weight[index], signs, problem.C, norm2, X)
+
+
+def constant_of(weight: Vector, signs: Matrix, C: Vector, norm2: float, X: NDArray[Any]) -> Fitted:
+    """Return the best constants of rows, or of classes of rows, of some weights.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (m,)
+        Weights, positive.
+    signs : ndarray of shape (m, n_problems)
+        Their signs.
+    C : ndarray of shape (n_problems,)
+        C.
+    norm2 : float
+        η, the largest k(x, x) + 1 + ridge of a row, where a problem has rows on one side only.
+    X : ndarray of shape (any, n_features)
+        How vectors look, of which there will be none.
+    """
+    s = weight[:, None] * (signs != 0)
     # Of the rows that take part in each problem.
-    total = weight.sum(axis=0)
+    total = s.sum(axis=0)
     # ±Σ s where all rows are on one side, and between for cells that the fit did not get to.
-    lean = (weight * signs).sum(axis=0)
+    lean = (s * signs).sum(axis=0)
     intercept = 2.0 * C * lean / (1.0 + 2.0 * C * total)
     slack = np.maximum(0.0, 1.0 - signs * intercept)
-    primal = 0.5 * float((intercept**2).sum()) + float((C * (weight * slack**2).sum(axis=0)).sum())
+    primal = 0.5 * float((intercept**2).sum()) + float((C * (s * slack**2).sum(axis=0)).sum())
     one_sided = np.flatnonzero(~_mixed(signs) & (total > 0))
     dual = 0.0
     if len(one_sided):
-        weight, total = weight[:, one_sided], total[one_sided]
-        # sᵀKs + S²; η is the largest k(x, x) + 1 + ridge, and no k(x, x') is larger than k(x, x).
-        square = total * total
-        square *= 1.0 if K is not None else largest_norm2(problem.subset(index))
-        square += 0.0 if K is None else (weight * (K @ weight)).sum(axis=0)
+        total = total[one_sided]
+        # sᵀKs + S² at the most: no k(x, x') is larger than k(x, x).
+        square = total * total * norm2
         dual = float((0.5 * total * total / (square + 0.5 * total / C[one_sided])).sum())
-    n_kernel = 0 if K is None else K.size
-    certificate = bounds(primal, dual, gap=0.0, n_kernel=n_kernel)
-    nothing = np.zeros((0, problem.n_problems))
-    return Fitted(X[:0], index[:0], nothing, intercept, certificate, _SOLVED)
+    certificate = bounds(primal, dual, gap=0.0)
+    nothing, none = np.zeros((0, signs.shape[1])), np.empty(0, dtype=np.intp)
+    return Fitted(X[:0], none, nothing, intercept, certificate, _SOLVED)
 
 
 def large_machine(problem: Problem, index: IndexArray, fit: Callable[[Problem], Fitted]) -> Fitted:

@@ -56,10 +56,29 @@ def nearest(
         Where the distances are written.
     """
     step = max(_LEAST_TILE, min(_TILE, _TILE_VALUES // len(centers)))
+    most, d = min(step, len(rows)), rows.shape[1]
+    # Once for all tiles: some systems give such arrays back at once, and take as long for that as
+    # for the products.
+    points = np.empty((most, d))
+    left = np.ones((most, d + 1), dtype=np.float32)
+    scores = np.empty((most, len(centers)), dtype=np.float32)
     for first in range(0, len(rows), step):
         tile = slice(first, min(len(rows), first + step))
-        place, far_from = cell[tile], distance[tile]
-        _nearest(rows[tile], origin, unit, far, centers, square, right, place, far_from)
+        m = tile.stop - tile.start
+        _nearest(
+            rows[tile],
+            origin,
+            unit,
+            far,
+            centers,
+            square,
+            right,
+            points[:m],
+            left[:m],
+            scores[:m],
+            cell[tile],
+            distance[tile],
+        )
 
 
 @njit(nogil=True, cache=True)
@@ -71,20 +90,24 @@ def _nearest(
     centers: Any,
     square: Any,
     right: Any,
+    points: Any,
+    left: Any,
+    scores: Any,
     cell: Any,
     distance: Any,
 ) -> None:
-    """Do the same for rows whose products with all centres stay in the processor's cache."""
+    """Do the same for rows whose products with all centres stay in the processor's cache.
+
+    `points`, `left` (whose last column is one) and `scores` are room for rows and products.
+    """
     m, d = rows.shape
-    points = np.empty((m, d))
     n_cells, count = len(centers), cell.shape[1]
-    left = np.ones((m, d + 1), dtype=np.float32)
     for i in range(m):
         for j in range(d):
             value = (rows[i, j] - origin[j]) / unit
             points[i, j] = min(max(value, -far), far)
             left[i, j] = points[i, j]
-    scores = np.dot(left, right.T)
+    np.dot(left, right.T, scores)
     farthest = np.sqrt(square.max())
     scale = (2.0 + np.sqrt(d)) * 1.1920929e-07
     tops = min(count + 1, n_cells)

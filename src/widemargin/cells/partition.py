@@ -72,6 +72,12 @@ class Near:
     cell: Cells
     distance: NDArray[np.float64]
 
+    @property
+    def depth(self) -> NDArray[np.float64]:
+        """0 where the two nearest are equally near, the larger the farther inside its own cell."""
+        depth: NDArray[np.float64] = self.distance[:, 1] - self.distance[:, 0]
+        return depth
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -177,19 +183,30 @@ class Members:
             return cls.of(rows, left, overlap, numbers[filled])
         train = inside
         if overlap > 0 and len(filled) > 1:
-            train = _with_neighbours(near, filled, inside, overlap)
+            train = with_neighbours(near.cell[:, 1], near.depth, inside, overlap)
         return cls(partition, inside, train, numbers)
 
 
-def _with_neighbours(
-    near: Near, filled: IndexArray, inside: list[IndexArray], overlap: float
+def with_neighbours(
+    second: IndexArray, depth: NDArray[np.float64], inside: list[IndexArray], overlap: float
 ) -> list[IndexArray]:
-    """Return the rows of each cell with the rows nearest to it from outside."""
-    order, first = grouped(near.cell[:, 1], int(filled[-1]) + 1)
-    # 0 at the edge, and the larger the farther inside another cell.
-    depth = (near.distance[:, 1] - near.distance[:, 0])[order]
+    """Return the rows of each cell with the rows nearest to it from outside.
+
+    Parameters
+    ----------
+    second : ndarray of int of shape (n,)
+        The second nearest cell of each row; the number of cells for a row that has none.
+    depth : ndarray of shape (n,)
+        How far inside its own cell it is, as in `Near`.
+    inside : list of ndarray of int
+        Rows of each cell.
+    overlap : float
+        Rows from outside, as a share of a cell's own.
+    """
+    order, first = grouped(second, len(inside) + 1)
+    depth = depth[order]
     wider = []
-    for c, rows in zip(filled, inside, strict=True):
+    for c, rows in enumerate(inside):
         outside = slice(first[c], first[c + 1])
         by_depth = np.argsort(depth[outside], kind="stable")[: round(overlap * len(rows))]
         wider.append(np.sort(np.concatenate([rows, order[outside][by_depth]])))
@@ -229,8 +246,29 @@ def partition_by_kmeans(rows: Rows, size: int, threads: int, deadline: Deadline)
         less well balanced, or larger.
     """
     n = rows.shape[0]
+    sample = rows.take(np.arange(min(n, sample_size(n, size))))
+    return partition_of_sample(sample, n, size, threads, deadline)
+
+
+def sample_size(n: int, size: int) -> int:
+    """Return how many rows tell where the centres of cells of about `size` of n rows lie."""
+    return _SAMPLE_PER_CELL * max(1, round(n / size))
+
+
+def partition_of_sample(
+    rows: Matrix, n: int, size: int, threads: int, deadline: Deadline
+) -> Partition:
+    """Cut n rows, of which the first are given, into cells of about `size` rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (sample_size(n, size), n_features)
+        Distinct rows in a random order; fewer only if there are no more.
+    n, size, threads, deadline
+        As in `partition_by_kmeans`.
+    """
     n_cells = max(1, round(n / size))
-    sample = np.asarray(rows.take(np.arange(min(n, _SAMPLE_PER_CELL * n_cells))), dtype=np.float64)
+    sample = np.asarray(rows, dtype=np.float64)
     if n_cells == 1:
         return Partition(sample.mean(axis=0)[None])
     origin = sample.mean(axis=0)

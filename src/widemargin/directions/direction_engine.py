@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.arrays import Vector
 from widemargin.balls import CoreOptions
 from widemargin.directions.core_sets import CoreSetFinder
 from widemargin.directions.deflation import Deflation
@@ -16,10 +17,10 @@ from widemargin.directions.direct import Direct
 from widemargin.directions.in_span import SpanFinder
 from widemargin.directions.linear import LinearFinder
 from widemargin.directions.linear_hinge import LinearHingeFinder
-from widemargin.directions.rounds import Direction, Extraction, Found
+from widemargin.directions.rounds import Direction, Extraction, Found, constant_objectives
 from widemargin.loop import Limits, Resources, Result, run
 from widemargin.problem import Problem
-from widemargin.span import Basis, CoreVectors, SpanOptions, SpanSizes, Strategy
+from widemargin.span import Basis, CoreVectors, SpanFit, SpanOptions, SpanSizes, Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,31 +54,77 @@ class DirectionOptions(Resources):
     span_sizes: SpanSizes = field(default_factory=SpanSizes)
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """Rows that are not in memory, and a span that they are fitted in.
+
+    Attributes
+    ----------
+    begin : callable
+        Returns the solver of all problems.
+    class_weight : ndarray of shape (n_classes,)
+        Weight of the rows of each class.
+    scope : {"span", "full"}
+        Whether there are directions outside of the span.
+    """
+
+    begin: Callable[[SpanOptions], SpanFit]
+    class_weight: Vector
+    scope: str
+
+
 def find_directions(
-    problem: Problem, options: DirectionOptions
-) -> tuple[Result[Found[Any]], Basis | None]:
-    """Find one round of directions after another; return them, and the span they are in."""
-    finder = _finder(problem, options)
+    problem: Problem, options: DirectionOptions, elsewhere: Elsewhere | None = None
+) -> tuple[Result[Found[Any]], Basis | None, Problem]:
+    """Find one round of directions after another.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be fitted.
+    options : DirectionOptions
+        How.
+    elsewhere : Elsewhere, default=None
+        The rows, if `problem` has none.
+
+    Returns
+    -------
+    Result, Basis or None, Problem
+        The directions, the span they are in, and the problem with the rows that the span is of.
+    """
+    finder = _finder(problem, options, elsewhere)
     # A ball within ε says less of the objective than a gap of that size does.
     tol = 0.01 * options.epsilon if options.solver == "core" else options.tol
+    if elsewhere is None:
+        weights: Vector = np.bincount(problem.code, problem.weight).astype(np.float64)
+        total = float(problem.weight.sum())
+    else:
+        weights, total = elsewhere.class_weight, float(elsewhere.class_weight.sum())
+    constant = constant_objectives(
+        float(problem.C[0]),
+        total,
+        weights @ problem.table,
+        options.loss,
+        bias=options.fit_intercept,
+    )
     extraction: Extraction[Any] = Extraction(
         finder,
-        problem,
-        options.loss,
+        constant,
         options.n_directions,
         options.across,
         tol,
         options.deadline,
-        options.fit_intercept,
         options.early_end,
     )
     # Each round is a success of its own: there is no stall.
     limits = Limits(deadline=options.deadline, patience=len(extraction.rounds) + 1)
     result = run(extraction, limits, options.report)
-    return result, finder.basis if isinstance(finder, SpanFinder) else None
+    if isinstance(finder, SpanFinder):
+        return result, finder.basis, finder.problem
+    return result, None, problem
 
 
-def _finder(problem: Problem, options: DirectionOptions) -> Any:
+def _finder(problem: Problem, options: DirectionOptions, elsewhere: Elsewhere | None) -> Any:
     """Return what finds the directions."""
     solver, constraint, tol = options.solver, options.constraint, options.tol
     if options.linear and options.loss == "hinge":
@@ -111,7 +158,9 @@ def _finder(problem: Problem, options: DirectionOptions) -> Any:
         tol=tol,
         span_sizes=options.span_sizes,
     )
-    return SpanFinder(problem, constraint, span)
+    if elsewhere is None:
+        return SpanFinder(problem, constraint, span)
+    return SpanFinder(problem, constraint, span, elsewhere.begin, elsewhere.scope)
 
 
 def why_nothing(state: Found[Any]) -> str:

@@ -11,17 +11,19 @@ the rows for one that is uncorrelated with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from widemargin.arrays import Matrix, Vector
-from widemargin.directions.rounds import Direction, unit_direction
-from widemargin.loop import Deadline, Limits, Result, Stop, run
+from widemargin.directions.rounds import Direction, apart, of_unit_length
+from widemargin.loop import Deadline, Limits, PlaceLost, Result, Stop, run
 from widemargin.problem import Problem
 from widemargin.span import Basis, SpanFit, SpanOptions, SpanState, span_solver
+from widemargin.span.shard import Outcome
 
 # Relative gap of the fit that only chooses the vectors.
 _CHOICE_TOL = 1e-2
@@ -38,14 +40,26 @@ class SpanFinder:
         What directions have to do with each other.
     options : SpanOptions
         How machines are fitted, and where vectors come from.
+    begin : callable, default=None
+        Returns the solver of all problems, where the rows are elsewhere; `problem` has none then,
+        and later those that were drawn.
+    scope : {"span", "full"}, default="span"
+        Whether there are directions outside of the span.
     """
 
-    scope = "span"
-
-    def __init__(self, problem: Problem, constraint: str, options: SpanOptions) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        constraint: str,
+        options: SpanOptions,
+        begin: Callable[[SpanOptions], SpanFit] | None = None,
+        scope: str = "span",
+    ) -> None:
         self.problem = problem
         self.constraint = constraint
         self.options = options
+        self.scope = scope
+        self._begin = partial(span_solver, problem) if begin is None else begin
         self._latest: SpanFit | None = None
         self._n_kernel, self._n_passes, self._room = 0, 0, 0
 
@@ -62,28 +76,30 @@ class SpanFinder:
         columns = list(range(len(problems)))
         rough: list[Direction[Vector]] | None = None
         if self._latest is None:
-            solver = span_solver(self.problem, self.options)
+            solver = self._begin(self.options)
             self._room = solver.max_vectors
             together = len(problems) == self.problem.n_problems
             if not together:
                 # The problems come one by one, but the vectors are to be good for all of them.
                 solver.tol = max(self.options.tol, _CHOICE_TOL)
             result = self._with_a_step(solver, self._run(solver, deadline), deadline)
-            self._latest = solver
+            self._latest, self.problem = solver, solver.problem
             chosen = columns if together else list(problems)
-            rough = self._directions(solver, result, chosen, problems, earlier)
+            none = [self._units(found) for found in earlier]
+            rough = self._directions(solver, result, chosen, problems, none)
             if together or not result.converged:
-                return rough
+                return self._with_costs(rough, result)
         units = [self._units(found) for found in earlier]
         directions = np.stack([each.T for each in units]) if units[0].shape[1] else None
         chosen_problem = self.problem.columns(list(problems))
         solver = self._latest.again(chosen_problem, directions, self.options.tol)
         result = self._run(solver, deadline)
         self._latest = solver
+        found = self._directions(solver, result, columns, problems, units)
         if rough is not None and not result.converged and not result.state.beta.any():
             # It was over before the first step.
-            return [replace(each, stop=result.stop) for each in rough]
-        return self._directions(solver, result, columns, problems, earlier)
+            found = [replace(each, stop=result.stop) for each in rough]
+        return self._with_costs(found, result)
 
     def _run(self, solver: SpanFit, deadline: Deadline) -> Result[SpanState]:
         return run(solver, Limits(self.options.max_iter, deadline), self.options.report)
@@ -112,7 +128,8 @@ class SpanFinder:
 
     def _stop(self, stop: Stop) -> Stop:
         """Return how a fit ended, and whether there was room for all vectors."""
-        wanted = min(self.problem.n, self.options.max_vectors or 0)
+        assert self._latest is not None
+        wanted = min(self._latest.shards.n, self.options.max_vectors or 0)
         if self._room >= wanted:
             return stop
         room = f"memory leaves room for {self._room:,} of {wanted:,} vectors"
@@ -124,30 +141,43 @@ class SpanFinder:
         result: Result[SpanState],
         columns: Sequence[int],
         problems: Sequence[int],
-        earlier: list[list[Vector]],
+        units: Sequence[Matrix],
     ) -> list[Direction[Vector]]:
-        """Return the machines' w as unit directions."""
-        basis, state = solver.basis, result.state
-        scores, stop = solver.scores(), self._stop(result.stop)
+        """Return the machines' w as unit directions, orthogonal to units."""
+        basis, state, stop = solver.basis, result.state, self._stop(result.stop)
+        # What the precision of kernel values may hide belongs to the gap.
+        hidden = (state.rounding or 0.0) / max(float(state.primal.sum()), np.finfo(float).tiny)
+        outcome = _outcome(solver)
+        found = []
+        for unit, column, p in zip(units, columns, problems, strict=True):
+            beta, bias = state.beta[:-1, column], float(state.beta[-1, column])
+            for _ in range(2):
+                # Once more for the last digits.
+                beta = beta - unit @ (unit.T @ (basis.gram @ beta))
+            norm = float(np.sqrt(max(0.0, float(beta @ basis.gram @ beta))))
+            primal, dual = float(state.primal[column]), float(state.dual[column])
+            known: dict[str, Any] = {"n_vectors": basis.size, "stop": stop}
+            known |= {"error": float("nan"), "varies": True}
+            if outcome is not None:
+                known["error"] = float(outcome.wrong[column] / outcome.weight)
+                known["varies"] = apart(outcome.least[column], outcome.largest[column])
+            objectives = (primal, dual - hidden * primal)
+            found.append(of_unit_length(p, beta, norm, bias, objectives, **known))
+        return found
+
+    def _with_costs(
+        self, found: list[Direction[Vector]], result: Result[SpanState]
+    ) -> list[Direction[Vector]]:
+        """Return directions, the first with what all have cost since the last ones."""
         n_kernel = result.certificate.n_kernel - self._n_kernel
         n_passes = result.certificate.n_passes - self._n_passes
         self._n_kernel, self._n_passes = result.certificate.n_kernel, result.certificate.n_passes
-        # What the precision of kernel values may hide belongs to the gap.
-        hidden = (state.rounding or 0.0) / max(float(state.primal.sum()), np.finfo(float).tiny)
-        found = []
-        for i, (column, p) in enumerate(zip(columns, problems, strict=True)):
-            beta, bias = state.beta[:-1, column], float(state.beta[-1, column])
-            units = self._units(earlier[i])
-            for _ in range(2):
-                # Once more for the last digits.
-                beta = beta - units @ (units.T @ (basis.gram @ beta))
-            norm = float(np.sqrt(max(0.0, float(beta @ basis.gram @ beta))))
-            primal, dual = float(state.primal[column]), float(state.dual[column])
-            objectives = (primal, dual - hidden * primal)
-            known: dict[str, Any] = {"n_vectors": basis.size, "stop": stop}
-            found.append(
-                unit_direction(
-                    self.problem, p, beta, norm, bias, scores[:, column], objectives, **known
-                )
-            )
         return [replace(found[0], n_kernel=n_kernel, n_passes=n_passes), *found[1:]]
+
+
+def _outcome(solver: SpanFit) -> Outcome | None:
+    """Return how the scores agree with the labels, if the rows can still be reached."""
+    try:
+        return solver.shards.outcome()
+    except PlaceLost:
+        return None

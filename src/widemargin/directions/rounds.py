@@ -110,15 +110,33 @@ def unit_direction(
     **known
         Other attributes of the direction.
     """
-    scale = 1.0 / norm if norm > 0 else 0.0
     wrong = problem.sign(p) * decision <= 0
     error = float(problem.weight[wrong].sum() / problem.weight.sum())
-    # By more than rounding.
-    rounding = 16.0 * float(np.finfo(decision.dtype).eps) * float(np.abs(decision).max(initial=0.0))
-    varies = float(np.ptp(decision)) > rounding
-    return Direction(
-        p, function * scale, norm, bias * scale, error, *objectives, varies=varies, **known
-    )
+    known |= {"error": error, "varies": apart(decision.min(), decision.max())}
+    return of_unit_length(p, function, norm, bias, objectives, **known)
+
+
+def of_unit_length(
+    p: int,
+    function: Any,
+    norm: float,
+    bias: float,
+    objectives: tuple[float, float],
+    **known: Any,
+) -> Direction[Any]:
+    """Return the w of a machine as a unit direction, with what is known of its values at rows.
+
+    Parameters are those of `unit_direction`.
+    """
+    scale = 1.0 / norm if norm > 0 else 0.0
+    primal, dual = objectives
+    return Direction(p, function * scale, norm, bias * scale, primal=primal, dual=dual, **known)
+
+
+def apart(least: np.floating[Any], largest: np.floating[Any]) -> bool:
+    """Return whether decision values from one to the other differ by more than rounding."""
+    size = max(abs(float(least)), abs(float(largest)))
+    return float(largest - least) > 16.0 * float(np.finfo(largest.dtype).eps) * size
 
 
 class Finder(Protocol[Function]):
@@ -172,10 +190,8 @@ class Extraction(Solver[Found[Function]]):
     ----------
     finder : Finder
         How.
-    problem : Problem
-        The rows.
-    loss : {"squared_hinge", "hinge"}
-        Of the machines.
+    constant : ndarray of shape (n_problems,)
+        Objective of the best constant machine of each problem; see `constant_objectives`.
     n_directions : int
         Directions of each problem at the most.
     across : bool
@@ -185,26 +201,22 @@ class Extraction(Solver[Found[Function]]):
         Relative gap of the solutions: a gain below it is none.
     deadline : Deadline
         The end of all rounds.
-    fit_intercept : bool
-        Whether machines have a bias.
     early_end : bool
         Whether a problem ends with the first direction that separates no better than a constant.
     """
 
     finder: Finder[Function]
-    problem: Problem
-    loss: str
+    constant: Vector
     n_directions: int
     across: bool
     tol: float
     deadline: Deadline
-    fit_intercept: bool = True
     early_end: bool = True
 
     @property
     def rounds(self) -> list[list[int]]:
         """The problems of each round."""
-        everything = list(range(self.problem.n_problems))
+        everything = list(range(len(self.constant)))
         return self.n_directions * ([[p] for p in everything] if self.across else [everything])
 
     def start(self) -> Found[Function]:
@@ -228,11 +240,10 @@ class Extraction(Solver[Found[Function]]):
             found = self.finder.find(problems, earlier, self.deadline)
         share = (perf_counter() - begun) / max(1, len(found))
         kept, ended, cut = [], set(state.ended), state.cut
-        constant = constant_objectives(self.problem, self.loss, bias=self.fit_intercept)
         for direction in found:
             p = direction.problem
             # By the lower bound: what a rough solution has missed may still be there.
-            gains = direction.dual < (1.0 - max(_LEAST_GAIN, self.tol)) * constant[p]
+            gains = direction.dual < (1.0 - max(_LEAST_GAIN, self.tol)) * self.constant[p]
             wanted = gains or not self.early_end
             if direction.norm and wanted and direction.varies:
                 order = 1 + sum(other.problem == p for other in state.directions)
@@ -262,7 +273,7 @@ class Extraction(Solver[Found[Function]]):
     def stopped(self, state: Found[Function]) -> Stop | None:
         """Return whether all rounds are taken."""
         stops = [direction.stop for direction in state.directions]
-        wanted = [stop for stop in stops if stop.kind.by_user]
+        wanted = [stop for stop in stops if stop.kind.by_user or stop.kind is Ended.LOST]
         if state.cut or wanted:
             return state.cut or wanted[0]
         left = self.rounds[state.n_rounds :]
@@ -273,22 +284,35 @@ class Extraction(Solver[Found[Function]]):
         return short[0] if short else Stop(Ended.SOLVED, "all directions found")
 
 
-def constant_objectives(problem: Problem, loss: str, *, bias: bool = True) -> Vector:
+def constant_objectives(
+    C: float, total: float, balance: Vector, loss: str, *, bias: bool = True
+) -> Vector:
     """Return the objective of the best machine with w = 0 in every problem.
 
     For the squared hinge that is min_b ½b² + C Σ s (1 − y b)², whose root is
     b = 2C Σ s y / (1 + 2C Σ s), within ±1; for the hinge, which does not pay for b, the rows of the
     smaller class are lost. Without a bias all rows pay the full price.
+
+    Parameters
+    ----------
+    C : float
+        C.
+    total : float
+        Σ s.
+    balance : ndarray of shape (n_problems,)
+        Σ s y of each problem.
+    loss : {"squared_hinge", "hinge"}
+        Of the machines.
+    bias : bool, default=True
+        Whether they have one.
     """
-    C, total = float(problem.C[0]), float(problem.weight.sum())
     if not bias:
-        return np.full(problem.n_problems, C * total)
-    balance = np.bincount(problem.code, weights=problem.weight) @ problem.table
+        return np.full(len(balance), C * total)
     if loss == "hinge":
         return np.asarray(C * (total - np.abs(balance)))
     b = 2.0 * C * balance / (1.0 + 2.0 * C * total)
     above, below = 0.5 * (total + balance), 0.5 * (total - balance)
-    return 0.5 * b * b + C * (above * (1 - b) ** 2 + below * (1 + b) ** 2)
+    return np.asarray(0.5 * b * b + C * (above * (1 - b) ** 2 + below * (1 + b) ** 2))
 
 
 def squared_objectives(

@@ -11,6 +11,7 @@ analysis with a ridge. With all rows as vectors nothing is left out.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,10 @@ from widemargin.base.estimator import as_stored, dense
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.expansion import Expansion
+from widemargin.loop import Resources
+from widemargin.places.partitions import is_collection
 from widemargin.rows import Distinct, Rows, distinct_rows
-from widemargin.scatter.class_scatter import scatter_of
+from widemargin.scatter.class_scatter import ClassScatter, scatter_of
 from widemargin.scatter.whitening import leading, whitened
 from widemargin.span import Basis, Vectors
 
@@ -59,7 +62,7 @@ class KernelFisherDA(ProjectionEstimator):
     solver : {"auto", "kernel", "span"}, default="auto"
         "kernel" takes all rows as vectors, for small data; "span" takes `n_vectors` vectors, and
         its cost is linear in the rows. "auto" is "kernel" for up to 2,000 distinct rows, and "span"
-        beyond or if `vectors` are given.
+        beyond, if `vectors` are given, and for Dask collections.
     n_vectors : int, default=500
         Vectors of ``solver="span"`` at the most.
     vectors : {"kmeans", "random", "leverage", "core"}, array or strategy, default="kmeans"
@@ -137,11 +140,11 @@ class KernelFisherDA(ProjectionEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Training rows; a kernel matrix if ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
+        y : array-like or Dask collection of shape (n_samples,)
             Labels of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Weights; a row of weight k is the same as k copies of it.
 
         Returns
@@ -150,21 +153,24 @@ class KernelFisherDA(ProjectionEstimator):
             The fitted transformer.
         """
         with self._fitting() as resources:
-            data = self._rows_with_classes(X, y, sample_weight, resources)
-            distinct = distinct_rows(data.rows, data.code, data.weight)
-            self.solver_ = self._choose_solver(len(distinct.index), resources.memory)
             self.support_: IndexArray | None
-            if self.solver_ == "span":
-                self._fit_span(data)
-                assert self.span_map_ is not None
-                features, self.gamma_ = self.span_map_.expansion(), self.span_map_.gamma_
-                self.support_ = self.span_map_.component_indices_
+            if is_collection(X):
+                scatter, features = self._fit_collection(X, y, sample_weight, resources)
+                self.vectors_: Any = features.vectors
             else:
-                features, chosen = self._fit_all(distinct)
-                self.support_ = data.index[distinct.index[chosen]]
-            scatter = scatter_of(
-                distinct.rows, distinct.code, distinct.weight, len(self.classes_), features
-            )
+                data = self._rows_with_classes(X, y, sample_weight, resources)
+                distinct = distinct_rows(data.rows, data.code, data.weight)
+                self.solver_ = self._choose_solver(len(distinct.index), resources.memory)
+                if self.solver_ == "span":
+                    self._fit_span(data)
+                    features = self._features_of_map()
+                else:
+                    features, chosen = self._fit_all(distinct)
+                    self.support_ = data.index[distinct.index[chosen]]
+                scatter = scatter_of(
+                    distinct.rows, distinct.code, distinct.weight, len(self.classes_), features
+                )
+                self.vectors_ = as_stored(features.vectors, data.rows)
             check_apart(scatter, features)
             space = whitened(scatter, ridge=self.regularization)
             share = scatter.weight / scatter.total
@@ -173,7 +179,6 @@ class KernelFisherDA(ProjectionEstimator):
             self._keep((space.matrix @ directions).T, space.mean)
             self.coef_ = np.ascontiguousarray(self.components_ @ features.coef.T)
             self.intercept_ = -self.components_ @ self.mean_
-            self.vectors_ = as_stored(features.vectors, data.rows)
         return self
 
     def _projected(self, rows: Rows) -> NDArray[Any]:
@@ -189,6 +194,25 @@ class KernelFisherDA(ProjectionEstimator):
         super()._check_parameters()
         # None is no kernel here.
         self._kernel(1.0)
+
+    def _fit_collection(
+        self, X: Any, y: Any, sample_weight: Any, resources: Resources
+    ) -> tuple[ClassScatter, Expansion]:
+        """Return the scatter of features in a span of all rows of a Dask collection, and these."""
+        if self.solver == "kernel":
+            raise ValueError(
+                "solver='kernel' needs rows in memory, but X is a Dask collection; use "
+                "solver='span', or pass X.compute()."
+            )
+        stream = self._scatters(X, y, sample_weight, resources, partial(min, 0))
+        self.solver_ = "span"
+        return stream.rest, self._features_of_map()
+
+    def _features_of_map(self) -> Expansion:
+        """Return the features of the map into the span; set its width and its rows."""
+        assert self.span_map_ is not None
+        self.gamma_, self.support_ = self.span_map_.gamma_, self.span_map_.component_indices_
+        return self.span_map_.expansion()
 
     def _choose_solver(self, n_distinct: int, memory: int) -> str:
         """Return the solver to use, if it fits into the memory."""

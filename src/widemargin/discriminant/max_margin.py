@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from widemargin.arrays import IndexArray
@@ -33,9 +34,12 @@ from widemargin.directions.direction_engine import (
 from widemargin.directions.output_codes import code_table
 from widemargin.directions.rounds import Direction, Found
 from widemargin.discriminant.direction_parameters import truth
+from widemargin.discriminant.directions_of_shards import find_directions_of_shards
 from widemargin.expansion import Expansion
 from widemargin.loop import Resources, Result
-from widemargin.problem import Problem
+from widemargin.places.partitions import is_collection
+from widemargin.places.span_of_shards import Statement
+from widemargin.problem import Problem, class_factors, encoded
 from widemargin.scatter.class_scatter import DenseColumns
 from widemargin.span import Basis, as_strategy
 
@@ -75,7 +79,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         sets, and a few vectors for each feature. "deflation" and "direct" are the exact methods of
         MMDA [1]_ on the matrix of all kernel values, for small data; with the linear kernel they
         need no such matrix and work in the input space, and so does "span". "auto" is "direct" for
-        the linear kernel, "deflation" for up to 2,000 distinct rows, and "span" beyond.
+        the linear kernel, "deflation" for up to 2,000 distinct rows, and "span" beyond and for Dask
+        collections.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         "hinge" is the loss of MMDA [1]_, with a free bias: ½‖w‖² + C Σ s ξ. Only "direct" and
         "deflation" have it.
@@ -226,12 +231,12 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Training rows; a kernel matrix of shape (n_samples, n_samples) if
             ``kernel="precomputed"``. Memory-mapped files are read block by block.
-        y : array-like of shape (n_samples,)
+        y : array-like or Dask collection of shape (n_samples,)
             Labels of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Weights; a row of weight k is the same as k copies of it.
 
         Returns
@@ -239,6 +244,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         self
             The fitted transformer.
         """
+        if is_collection(X):
+            return self._fit_collection(X, y, sample_weight)
         with self._fitting() as resources:
             data = self._labelled(X, y, sample_weight)
             distinct = self._distinct(data, resources)
@@ -251,29 +258,72 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             problem = problem.with_signs(self.codes_)
             self.solver_ = self._choose_solver(problem, resources.memory)
             with reporting(self, len(data.y), data.X, data.y) as report:
-                options = self._options(replace(resources, report=report))
-                result, basis = find_directions(problem, options)
-            found = sorted(result.state.directions, key=lambda d: (d.problem, d.order))
-            if not found:
-                raise ValueError(why_nothing(result.state))
-            self.directions_ = direction_table(found, self._problem_names())
+                options = self._options(
+                    replace(resources, report=report), self.solver_, self.n_features_in_
+                )
+                result, basis, problem = find_directions(problem, options)
+            self._keep_features(problem, basis, _in_order(result))
+        self._keep_certificate(result)
+        return self
+
+    def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> MaxMarginDA:
+        """Find the directions in a span of the rows of a Dask collection."""
+        with self._fitting() as resources:
+            self._check_able()
+            opened = self._opened(X, y, sample_weight, resources)
+            every = opened.every
+            classes, _ = encoded(every.classes, every.weights)
+            check_classification_targets(classes)
+            gamma = self._gamma_of(self.gamma, every)
+            codes = code_table(self.codes, len(classes), resources.rng)
+            factor = class_factors(self.class_weight, classes, classes, every.weights)
+            stated = Statement(self._kernel(gamma), codes, factor, self.C)
+            with reporting(self, every.n) as report:
+                options = self._options(
+                    replace(resources, report=report), "span", opened.n_features
+                )
+                result, basis, problem = find_directions_of_shards(opened, stated, options)
+            found = _in_order(result)
+            # Not before all went well: nothing shall be half fitted.
+            self._note_columns(X, reset=True)
+            self.classes_, self.codes_, self.gamma_ = classes, codes, gamma
+            self.solver_ = "span"
             self._keep_features(problem, basis, found)
         self._keep_certificate(result)
         return self
+
+    def _check_able(self) -> None:
+        """Raise if parameters need the rows in memory."""
+        for name, able in (
+            ("solver", ("auto", "span")),
+            ("loss", ("squared_hinge",)),
+            ("fit_intercept", (True,)),
+        ):
+            if getattr(self, name) not in able:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} needs rows in memory, but X is a Dask "
+                    f"collection; use {name}={able[-1]!r}, or pass X.compute()."
+                )
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the features of each row.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Rows; their kernel values with all training rows if ``kernel="precomputed"``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features_out)
-            Projections onto the directions.
+            Projections onto the directions; a lazy Dask array if X is a Dask collection.
         """
+        if is_collection(X):
+            lazy: NDArray[np.float64] = self._lazily(type(self)._transformed, X)
+            return lazy
+        return self._transformed(X)
+
+    def _transformed(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         with self._computing() as resources:
@@ -353,28 +403,31 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
             )
         return solver
 
-    def _options(self, resources: Resources) -> DirectionOptions:
+    def _options(self, resources: Resources, solver: str, n_features: int) -> DirectionOptions:
         return DirectionOptions.with_parameters(
             resources,
             self.get_params(deep=False),
-            solver=self.solver_,
-            linear=self._in_input_space(self.solver_),
+            solver=solver,
+            linear=self._in_input_space(solver),
             across=self.across == "all",
             max_vectors=None if isinstance(self.max_vectors, str) else int(self.max_vectors),
-            landmarks=as_strategy(self.vectors, self.n_features_in_),
+            landmarks=as_strategy(self.vectors, n_features),
             each_step=self.verbose != 1,
         )
 
     def _keep_features(
         self, problem: Problem, basis: Basis | None, found: Sequence[Direction[Any]]
     ) -> None:
-        """Set what `transform` needs."""
+        """Set what `transform` needs, and the table of the directions."""
+        self.directions_ = direction_table(found, self._problem_names())
         self._drop("components_", "vectors_", "coef_", "support_")
         margin = self.directions_["margin"]
         factor = 1.0 / margin if self.scale == "margin" else np.ones(len(found))
         self.intercept_ = factor * np.array([direction.intercept for direction in found])
         if self._in_input_space(self.solver_):
             units = np.array([direction.function for direction in found])
+            # The vectors of a span of the whole space are its unit vectors.
+            units = units if basis is None else units @ basis.vectors.values
             self.components_ = factor[:, None] * units
             return
         index: IndexArray | None
@@ -423,3 +476,11 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
                 "silence this.",
                 UserWarning,
             )
+
+
+def _in_order(result: Result[Found[Any]]) -> list[Direction[Any]]:
+    """Return the directions that were found, problem after problem, or say why there are none."""
+    found = sorted(result.state.directions, key=lambda d: (d.problem, d.order))
+    if not found:
+        raise ValueError(why_nothing(result.state))
+    return found

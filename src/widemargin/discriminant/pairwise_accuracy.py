@@ -130,11 +130,11 @@ class PairwiseAccuracyDA(ProjectionEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Training rows; a kernel matrix if ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
+        y : array-like or Dask collection of shape (n_samples,)
             Labels of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Weights; a row of weight k is the same as k copies of it.
 
         Returns
@@ -146,14 +146,14 @@ class PairwiseAccuracyDA(ProjectionEstimator):
             if is_collection(X):
                 none = partial(min, 0)
                 stream = self._scatters(X, y, sample_weight, resources, none, self._factors)
-                scatter = stream.rest
+                scatter, features = stream.rest, self._features()
             else:
                 data = self._rows_with_classes(X, y, sample_weight, resources)
                 share = np.bincount(data.code, data.weight, len(self.classes_)) / data.weight.sum()
                 weight = data.weight * self._factors(share)[data.code]
                 features = self._fit_span(data)
                 scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)
-                check_apart(scatter, features)
+            check_apart(scatter, features)
             self.shrinkage_ = scatter.intensity(self.shrinkage)
             space = whitened(scatter, self.shrinkage_)
             pulled = pull(space.means, self.priors_, self.weighting, resources.threads)

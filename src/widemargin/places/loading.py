@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,10 @@ class Loaded:
     y: NDArray[Any]
     weight: Vector
 
+    def __sizeof__(self) -> int:
+        """Return the bytes that they take: Dask would see three small objects."""
+        return sum(bytes_of(value) for value in (self.X, self.y, self.weight))
+
 
 def load(first: int, n_features: int, parts: Sequence[tuple[Any, Any, Any]]) -> Loaded:
     """Return the rows of partitions, or raise an error that names the one that is at fault.
@@ -52,19 +56,28 @@ def load(first: int, n_features: int, parts: Sequence[tuple[Any, Any, Any]]) -> 
         Number of the first partition.
     n_features : int
         Columns that each must have.
-    parts : sequence of (rows, labels, weights or None)
-        The partitions.
+    parts : sequence of (rows, labels or None, weights or None)
+        The partitions; rows without labels are all of one class.
     """
-    checked = [_checked(first + k, n_features, *part) for k, part in enumerate(parts)]
-    blocks = [each.X for each in checked]
+    return together([_checked(first + k, n_features, *part) for k, part in enumerate(parts)])
+
+
+def together(parts: Sequence[Loaded]) -> Loaded:
+    """Return rows of several places as those of one."""
+    return Loaded(
+        stacked([each.X for each in parts]),
+        np.concatenate([each.y for each in parts]),
+        np.concatenate([each.weight for each in parts]),
+    )
+
+
+def stacked(blocks: Sequence[Any]) -> Any:
+    """Return blocks of rows below each other, CSR if one of them is."""
     if len(blocks) == 1:
-        X = blocks[0]
-    elif any(sparse.issparse(block) for block in blocks):
-        X = sparse.vstack(blocks, format="csr")
-    else:
-        X = np.concatenate(blocks)
-    labels = np.concatenate([each.y for each in checked])
-    return Loaded(X, labels, np.concatenate([each.weight for each in checked]))
+        return blocks[0]
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.vstack(blocks, format="csr")
+    return np.concatenate(blocks)
 
 
 def _checked(number: int, n_features: int, X: Any, y: Any, weight: Any) -> Loaded:
@@ -76,7 +89,7 @@ def _checked(number: int, n_features: int, X: Any, y: Any, weight: Any) -> Loade
         )
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from None
-    labels = np.asarray(y)
+    labels = np.zeros(X.shape[0], dtype=np.intp) if y is None else np.asarray(y)
     weights = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
     if X.shape[1] != n_features:
         raise ValueError(f"{name} has {X.shape[1]} columns, but {n_features} are expected.")
@@ -116,6 +129,8 @@ class Facts:
         Bytes that a shard of these rows may take beside them.
     single, sparse : bool
         Whether rows are float32, and whether they are CSR.
+    nbytes : int
+        Bytes that the rows take.
     """
 
     n: int
@@ -127,6 +142,7 @@ class Facts:
     memory: int
     single: bool
     sparse: bool
+    nbytes: int = 0
 
 
 def facts_of(loaded: Loaded, memory: int | str, share: float) -> Facts:
@@ -145,12 +161,19 @@ def facts_of(loaded: Loaded, memory: int | str, share: float) -> Facts:
         mean, variance = moments.mean, moments.variance
     single = loaded.X.dtype == np.float32
     kinds = (bool(single), bool(sparse.issparse(loaded.X)))
-    return Facts(n, classes, weights, total, mean, variance, budget, *kinds)
+    return Facts(n, classes, weights, total, mean, variance, budget, *kinds, bytes_of(loaded.X))
+
+
+def bytes_of(X: Any) -> int:
+    """Return the bytes that rows take, dense or CSR."""
+    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    return sum(int(part.nbytes) for part in parts)
 
 
 def joined(parts: Sequence[Facts]) -> Facts:
     """Return the facts of all rows: moments by the formula of Chan, Golub and LeVeque."""
-    classes = distinct_labels(np.concatenate([part.classes for part in parts if len(part.classes)]))
+    labels = [part.classes for part in parts if len(part.classes)]
+    classes = distinct_labels(np.concatenate(labels)) if labels else parts[0].classes
     weights = np.zeros(len(classes))
     total, mean, square = 0.0, np.zeros_like(parts[0].mean), np.zeros_like(parts[0].mean)
     for part in parts:
@@ -165,7 +188,8 @@ def joined(parts: Sequence[Facts]) -> Facts:
     n, memory = sum(part.n for part in parts), min(part.memory for part in parts)
     variance = square / max(total, np.finfo(float).tiny)
     single, csr = all(part.single for part in parts), any(part.sparse for part in parts)
-    return Facts(n, classes, weights, total, mean, variance, memory, single, csr)
+    nbytes = sum(part.nbytes for part in parts)
+    return Facts(n, classes, weights, total, mean, variance, memory, single, csr, nbytes)
 
 
 # Shards.
@@ -197,6 +221,8 @@ class ShardPlan:
         Vectors at the most.
     memory, threads : int
         Bytes beside the rows, and threads.
+    kind : ndarray of int or None
+        A number for each of its rows: equal rows with other numbers stay apart.
     """
 
     kernel: Kernel
@@ -210,48 +236,73 @@ class ShardPlan:
     width: int
     memory: int
     threads: int
+    kind: NDArray[Any] | None = None
 
 
-def shard_of(loaded: Loaded, plan: ShardPlan, rows: Rows | None = None) -> Shard:
-    """Return the shard of some rows."""
+def problem_of(loaded: Loaded, plan: ShardPlan, rows: Rows | None = None) -> Problem:
+    """Return the problems of a shard, on each of its different rows once."""
     stored = rows
     if stored is None:
         stored = as_rows(loaded.X, memory=plan.memory, threads=plan.threads)
     code = codes_among(plan.classes, loaded.y, loaded.weight, "which is no class of the others.")
-    distinct = distinct_rows(stored, code, loaded.weight)
+    apart = code
+    if plan.kind is not None:
+        apart = code + len(plan.classes) * plan.kind.astype(np.intp)
+    distinct = distinct_rows(stored, apart, loaded.weight)
     code = code[distinct.index]
     weight = distinct.weight * plan.factor[code]
     if len(weight):
         check_prices(plan.C, weight)
     number = plan.first + distinct.index
-    problem = Problem.of(
-        distinct.rows, plan.kernel, code, plan.table, weight, plan.C, number
+    return Problem.of(
+        distinct.rows, plan.kernel, code, plan.table, weight, plan.C, number, distinct.place
     ).with_signs(plan.table)
-    # The first rows of all and those near a margin are some of each shard, and values are kept by
-    # whole blocks.
-    most_rows = max(_LEAST_BLOCK, problem.n // _BLOCKS)
-    return Shard(problem, plan.dtype, plan.room, plan.width, min(MOST_ROWS, most_rows))
+
+
+def shard_of(loaded: Loaded, plan: ShardPlan, rows: Rows | None = None) -> Shard:
+    """Return the shard of some rows."""
+    problem = replace(problem_of(loaded, plan, rows), place=None)
+    return Shard(problem, plan.dtype, plan.room, plan.width, most_rows_of_block(problem.n))
+
+
+def most_rows_of_block(n: int) -> int:
+    """Return the rows of a block at the most in a shard of n rows.
+
+    The first rows of all and those near a margin are some of each shard, and values are kept by
+    whole blocks.
+    """
+    return min(MOST_ROWS, max(_LEAST_BLOCK, n // _BLOCKS))
 
 
 class Cache:
-    """Blocks of rows that were loaded lately, within a budget."""
+    """Blocks of rows that stay once they were loaded, within a budget, and the last other one.
+
+    Blocks are looked at in turn, again and again: the one that was not used for longest is needed
+    next, so that none goes for another one's sake.
+    """
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._kept: OrderedDict[int, Any] = OrderedDict()
+        self._kept: dict[int, Any] = {}
+        self._last: tuple[int, Any] = (-1, None)
+        self._lock = Lock()
 
     def get(self, number: int, load_block: Callable[[], Any]) -> Any:
-        """Return a block, which is loaded if it is not here; the oldest ones may go."""
-        if number in self._kept:
-            self._kept.move_to_end(number)
-            return self._kept[number]
-        block = load_block()
-        self._kept[number] = block
-        while (
-            len(self._kept) > 1 and sum(each.nbytes for each in self._kept.values()) > self.budget
-        ):
-            self._kept.popitem(last=False)
-        return block
+        """Return a block, which is loaded if it is not here."""
+        with self._lock:
+            if number in self._kept:
+                return self._kept[number]
+            if self._last[0] == number:
+                return self._last[1]
+            # The one before goes before the next one comes.
+            self._last = (-1, None)
+            block = load_block()
+            if block.nbytes <= self.budget:
+                self.budget -= block.nbytes
+                self._kept[number] = block
+            else:
+                self._last = (number, block)
+            return block
 
 
 class PartitionRows(ArrayRows):

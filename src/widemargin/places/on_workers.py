@@ -1,7 +1,8 @@
 """Shards of a span fit on the workers of a Dask cluster.
 
-A shard that is told something becomes another one: each state of it is the result of a task, which
-depends on the state before, the first one on the partitions of the collection. When a worker dies,
+A shard that is told something becomes another one: each state of it, with its last answer, is the
+result of a task, which depends on the state before, the first one on the partitions of the
+collection. When a worker dies,
 Dask makes the states that were lost again from what it still has, task by task with the same
 arguments, and so with the same answer. Nothing is changed in place (`Shard.fork`); what states have
 in common, rows and kernel values, they share.
@@ -9,26 +10,41 @@ in common, rows and kernel values, they share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
 from widemargin.loop import PlaceLost
+from widemargin.places.loading import shard_of
 from widemargin.span.shard import Shard
 from widemargin.span.shards import arguments_of
 from widemargin.threads import single_threaded_blas
 
 # Questions that leave a shard as it is, its kernel values included.
 _READING = frozenset(
-    ("along", "below", "candidates", "complete", "inside", "near", "rounding", "rows_kept")
+    (
+        "along",
+        "below",
+        "candidates",
+        "complete",
+        "decisions",
+        "inside",
+        "near",
+        "outcome",
+        "right",
+        "rounding",
+        "rows_kept",
+    )
 )
 # Seconds without a scheduler after which it is given up, and between two looks.
 _PATIENCE = 10.0
 _LOOK = 0.5
 
 Command = tuple[str, list[Any]]
+State = tuple[Shard, Any]
+"""A shard, and what it answered to what was asked last."""
 
 
 def named(what: str) -> str:
@@ -36,34 +52,36 @@ def named(what: str) -> str:
     return f"widemargin-{what}-{uuid4().hex}"
 
 
-def changed(shard: Shard, commands: Sequence[Command]) -> tuple[Shard, Any]:
+def first_state(rows: Any, plan: Any, function: Callable[..., Shard] = shard_of) -> State:
+    """Return the shard that a function makes of some rows, which was asked nothing yet."""
+    return function(rows, plan), None
+
+
+def changed(state: State, commands: Sequence[Command]) -> State:
     """Return the next state of a shard, and what it answers to the last command."""
-    after, answer = shard.fork(), None
+    after, answer = state[0].fork(), None
     with single_threaded_blas():
         for what, arguments in commands:
             answer = getattr(after, what)(*arguments)
     return after, answer
 
 
-def state_of(pair: tuple[Shard, Any]) -> Shard:
-    """Return the shard of a task."""
-    return pair[0]
-
-
-def answer_of(pair: tuple[Shard, Any]) -> tuple[Any, int]:
+def answer_of(state: State) -> tuple[Any, int]:
     """Return the answer of a task, and how many kernel values were computed so far."""
-    return pair[1], pair[0].values.n_kernel
+    shard, answer = state
+    return answer, shard.values.n_kernel
 
 
-def asked(shard: Shard, what: str, arguments: Sequence[Any]) -> tuple[Any, int]:
+def asked(state: State, what: str, arguments: Sequence[Any]) -> tuple[Any, int]:
     """Return what a shard answers, which stays as it is."""
+    shard = state[0]
     with single_threaded_blas():
         return getattr(shard, what)(*arguments), shard.values.n_kernel
 
 
-def size_of(shard: Shard) -> int:
+def size_of(state: State) -> int:
     """Return how many rows a shard has."""
-    return shard.n
+    return state[0].n
 
 
 class OnWorkers:
@@ -96,29 +114,27 @@ class OnWorkers:
 
     def ask(self, what: str, *arguments: Any) -> list[Any]:
         """Return what the shards answer, in their order."""
-        with _loss_is_told():
+        with loss_is_told():
             return self._asked(what, *arguments)
 
     def _asked(self, what: str, *arguments: Any) -> list[Any]:
         commands = list(self._told)
-        if what not in _READING:
+        reading = what in _READING
+        if not reading:
             commands.append((what, arguments))
-        pairs: list[Any] = []
+        states = self.states
         if commands:
-            pairs = [
+            states = [
                 self._submit(commands[-1][0], changed, state, self._of(commands, k))
                 for k, state in enumerate(self.states)
             ]
-            states = [self._submit("state", state_of, pair) for pair in pairs]
-        else:
-            states = self.states
-        if what in _READING:
+        if reading:
             answers = [
                 self._submit(what, asked, state, what, arguments_of(arguments, k))
                 for k, state in enumerate(states)
             ]
         else:
-            answers = [self._submit("answer", answer_of, pair) for pair in pairs]
+            answers = [self._submit("answer", answer_of, state) for state in states]
         found = self._gathered(answers)
         # Only now: until all have answered, the states before are the last that are known.
         self.states, self._told = states, []
@@ -150,9 +166,13 @@ class OnWorkers:
 
 
 @contextmanager
-def _loss_is_told() -> Iterator[None]:
+def loss_is_told() -> Iterator[None]:
     """Let errors of a cluster that is not there any more be one of ours."""
-    from distributed.client import ClosedClientError, FutureCancelledError
+    from distributed.client import (
+        ClosedClientError,
+        FutureCancelledError,
+        FuturesCancelledError,
+    )
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
 
@@ -160,7 +180,20 @@ def _loss_is_told() -> Iterator[None]:
         yield
     except PlaceLost:
         raise
-    except (CommClosedError, FutureCancelledError, ClosedClientError, OSError) as error:
-        raise PlaceLost(f"the cluster was lost: {error}") from error
+    except (
+        ClosedClientError,
+        CommClosedError,
+        FutureCancelledError,
+        FuturesCancelledError,
+        OSError,
+    ) as error:
+        raise PlaceLost(f"the cluster was lost: {_first_line(error)}") from error
     except KilledWorker as error:
-        raise PlaceLost(f"workers of the cluster died again and again: {error}") from error
+        raise PlaceLost(
+            f"workers of the cluster died again and again: {_first_line(error)}"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error says, without the list of tasks that Dask puts below it."""
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(":")

@@ -1,19 +1,31 @@
-"""Dask arrays and data frames as partitions of rows, labels and weights that belong together."""
+"""Dask arrays, data frames and mapped files as partitions of rows, labels and weights."""
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from widemargin.rows import parse_memory
+
+# Bytes of a partition of a mapped file, at the most.
+_PIECE = 16_000_000
+
 
 def is_collection(X: Any) -> bool:
     """Return whether X is a Dask array or data frame; Dask is not imported for that."""
     return hasattr(X, "__dask_graph__")
+
+
+def is_large_map(X: Any, memory: int | str) -> bool:
+    """Return whether X is a mapped file of rows that is larger than the memory for a fit."""
+    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > parse_memory(memory)
 
 
 @dataclass(frozen=True)
@@ -22,10 +34,12 @@ class Partitions:
 
     Attributes
     ----------
-    rows, labels : list
-        Delayed blocks; labels may be arrays that are there.
+    rows : list
+        Delayed blocks, or arrays: parts of a mapped file.
+    labels : list or None
+        Delayed labels or arrays, or None where there are none.
     weights : list or None
-        Delayed weights, or None where all are 1.
+        Delayed weights or arrays, or None where all are 1.
     n_features : int
         Columns.
     names : ndarray of str or None
@@ -33,7 +47,7 @@ class Partitions:
     """
 
     rows: list[Any]
-    labels: list[Any]
+    labels: list[Any] | None
     weights: list[Any] | None
     n_features: int
     names: NDArray[Any] | None
@@ -41,6 +55,27 @@ class Partitions:
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self.rows)
+
+    def computed(self, wanted: Any) -> Any:
+        """Return blocks of partitions, in whatever they stand, as arrays in this process."""
+        if not is_collection(self.rows[0]) and not self._delayed_beside():
+            return wanted
+        import dask
+
+        (found,) = dask.compute(wanted, scheduler="threads")
+        return found
+
+    def _delayed_beside(self) -> bool:
+        return any(
+            is_collection(each[0]) for each in (self.labels or [None], self.weights or [None])
+        )
+
+    def forget_pages(self) -> None:
+        """Let the system take back the pages of a mapped file that was read."""
+        file = getattr(self.rows[0], "_mmap", None)
+        # What was written into a copy of pages would be lost.
+        if file is not None and self.rows[0].mode == "r" and hasattr(mmap, "MADV_DONTNEED"):
+            file.madvise(mmap.MADV_DONTNEED)
 
     def groups(self, count: int) -> list[range]:
         """Return neighbouring partitions in so many groups at the most, of about equal length."""
@@ -53,23 +88,30 @@ def partitions_of(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
 
     Parameters
     ----------
-    X : Dask array or data frame
-        Rows; a chunk holds all columns of its rows.
-    y : Dask array or series, or array-like
+    X : Dask array or data frame, or memmap
+        Rows; a chunk holds all columns of its rows. A mapped file is cut here.
+    y : Dask array or series, array-like, or None
         Labels, cut as the rows are; an array is cut here, if the rows' chunks are known.
     sample_weight : like y, default=None
         Weights.
     """
-    rows, sizes = _blocks(X, "X", 2)
+    rows, sizes = _pieces(X) if isinstance(X, np.memmap) else _blocks(X, "X", 2)
     names = None
     if hasattr(X, "columns"):
         names = np.asarray(X.columns, dtype=object)
     n_features = len(names) if names is not None else int(X.shape[1])
-    labels = _beside(y, "y", len(rows), sizes)
+    labels = None if y is None else _beside(y, "y", len(rows), sizes)
     weights = None
     if sample_weight is not None:
         weights = _beside(sample_weight, "sample_weight", len(rows), sizes)
     return Partitions(rows, labels, weights, n_features, names)
+
+
+def _pieces(X: Any) -> tuple[list[Any], list[float]]:
+    """Return parts of a mapped file, and their numbers of rows."""
+    step = max(1, _PIECE // max(1, X.itemsize * X.shape[1]))
+    rows = [X[first : first + step] for first in range(0, len(X), step)]
+    return rows, [float(len(each)) for each in rows]
 
 
 def _blocks(collection: Any, name: str, ndim: int) -> tuple[list[Any], list[float] | None]:
@@ -143,9 +185,14 @@ def mapped(function: Any, X: Any, meta: NDArray[Any]) -> Any:
         sizes = X.chunks[0]
     from dask import delayed
 
-    call = delayed(function, pure=False)
+    call = delayed(partial(_of_block, function, meta), pure=False)
     parts = [
         da.from_delayed(call(block), (size, *meta.shape[1:]), meta=meta)
         for block, size in zip(blocks, sizes, strict=True)
     ]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def _of_block(function: Any, meta: NDArray[Any], block: Any) -> Any:
+    """Return what a function says of a block of rows, which may be empty."""
+    return function(block) if block.shape[0] else meta

@@ -7,14 +7,15 @@ of their own, on which everything that concerns vectors is computed.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.problem import Problem
-from widemargin.rows import as_rows
+from widemargin.rows import as_rows, row_keys
 from widemargin.span.basis import Vectors
+from widemargin.span.draws import seed_of_draw
 from widemargin.span.landmarks import (
     Choice,
     CoreVectors,
@@ -22,14 +23,28 @@ from widemargin.span.landmarks import (
     KMeansVectors,
     LeverageVectors,
     RandomVectors,
+    Sampling,
     Strategy,
-    seed_of_draw,
 )
-from widemargin.span.shards import Shards
+
+
+class Draws(Protocol):
+    """Rows that can be drawn: the shards of a fit, or those of a source.
+
+    Attributes
+    ----------
+    n : int
+        Different rows, once some were drawn.
+    """
+
+    n: int
+
+    def draw(self, count: int, seed: int, n_rows: int | None) -> tuple[NDArray[Any], ...]:
+        """Draw rows; return them with their classes, weights, numbers and groups."""
 
 
 def choice_of(
-    strategy: Strategy, shards: Shards, problem: Problem, rng: np.random.Generator
+    strategy: Strategy, shards: Draws, problem: Problem, rng: np.random.Generator
 ) -> Choice:
     """Return what vectors are drawn from.
 
@@ -37,7 +52,7 @@ def choice_of(
     ----------
     strategy : Strategy
         How vectors are chosen.
-    shards : Shards
+    shards : Draws
         All rows.
     problem : Problem
         The problems, on no rows.
@@ -46,10 +61,8 @@ def choice_of(
     """
     if isinstance(strategy, CoreVectors | RandomVectors):
         return ShardRows(shards, problem, rng, isinstance(strategy, CoreVectors))
-    if isinstance(strategy, KMeansVectors):
-        return OfSample(shards, problem, rng, strategy, max(2, strategy.rows_per_vector))
-    if isinstance(strategy, LeverageVectors):
-        return OfSample(shards, problem, rng, strategy, max(2, strategy.pool))
+    if isinstance(strategy, KMeansVectors | LeverageVectors):
+        return OfSample(shards, problem, rng, strategy)
     # Vectors of the user's own need no rows.
     choice = strategy.begin(problem.rows, problem.kernel, problem.weight, rng)
     choice.problem = problem
@@ -81,7 +94,7 @@ class ShardRows(Choice):
     problem: Problem
 
     def __init__(
-        self, shards: Shards, problem: Problem, rng: np.random.Generator, core: bool
+        self, shards: Draws, problem: Problem, rng: np.random.Generator, core: bool
     ) -> None:
         self.shards, self.problem, self.rng, self.core = shards, problem, rng, core
 
@@ -112,30 +125,22 @@ class OfSample(Choice):
 
     Parameters
     ----------
-    shards : Shards
+    shards : Draws
         All rows.
     problem : Problem
         The problems, on no rows.
     rng : Generator
         Source of seeds.
-    strategy : Strategy
+    strategy : Sampling
         How.
-    multiple : int
-        Size of the sample, in multiples of the vectors.
     """
 
     problem: Problem
 
     def __init__(
-        self,
-        shards: Shards,
-        problem: Problem,
-        rng: np.random.Generator,
-        strategy: Strategy,
-        multiple: int,
+        self, shards: Draws, problem: Problem, rng: np.random.Generator, strategy: Sampling
     ) -> None:
-        self.shards, self.problem, self.rng = shards, problem, rng
-        self.strategy, self.multiple = strategy, multiple
+        self.shards, self.problem, self.rng, self.strategy = shards, problem, rng, strategy
 
     @property
     def exhausted(self) -> bool:
@@ -144,11 +149,11 @@ class OfSample(Choice):
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
         """Return the vectors, all at once."""
-        size = min(self.shards.n, self.multiple * count)
-        drawn = self.shards.draw(size, seed_of_draw(self.rng), None)
-        self.problem = with_drawn(self.problem, drawn)
-        sample = self.problem
-        choice = self.strategy.begin(sample.rows, sample.kernel, np.ones(sample.n), self.rng)
-        vectors = choice.draw(count, None)
-        self.drawn = choice.drawn
+        size = self.strategy.sample_size(min(count, self.shards.n), self.problem.rows.memory)
+        drawn = with_drawn(self.problem, self.shards.draw(size, seed_of_draw(self.rng), None))
+        # As rows in memory stand.
+        sample = drawn.subset(np.argsort(row_keys(drawn.rows, drawn.code), kind="stable"))
+        weight = sample.weight if sample.n == self.shards.n else None
+        vectors = self.strategy.from_sample(sample.rows, sample.kernel, weight, count, self.rng)
+        self.problem, self.drawn = sample, len(vectors)
         return vectors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,15 +10,17 @@ import numpy as np
 from widemargin.arrays import Matrix, Vector
 from widemargin.expansion import Fitted
 from widemargin.kernels import Kernel
-from widemargin.loop import Limits, run
+from widemargin.loop import Limits, Resources, Result, run
 from widemargin.places.loading import Facts, ShardPlan, joined
 from widemargin.places.shard_choice import choice_of
 from widemargin.places.sources import Source
 from widemargin.problem import Problem
 from widemargin.rows import as_rows
 from widemargin.span import SpanOptions
-from widemargin.span.shards import Here, Shards
-from widemargin.span.span_engine import fitted_of, solver_of, span_size
+from widemargin.span.descent import SpanState
+from widemargin.span.levels import SpanFit
+from widemargin.span.shards import Here, Place, Shards
+from widemargin.span.span_engine import SpanSize, fitted_of, solver_of, span_size
 from widemargin.span.values import rows_of_block
 
 # What there is before rows are looked at.
@@ -63,39 +65,109 @@ def fit_span_of_shards(
     options : SpanOptions
         How.
     """
+    solver = solver_of_shards(source, facts, stated, options)
+    result = _run(solver, options)
+    return fitted_of(solver, result, replace(options, report=None)), solver.problem
+
+
+def solver_of_shards(
+    source: Source,
+    facts: Sequence[Facts],
+    stated: Statement,
+    options: SpanOptions,
+    *,
+    last: bool = True,
+) -> SpanFit:
+    """Return the solver of problems in a span that fits into memory.
+
+    Parameters
+    ----------
+    source, facts, stated, options
+        As in `fit_span_of_shards`.
+    last : bool, default=True
+        Whether the source is not asked any more.
+    """
     every = joined(facts)
-    problem = _on_no_rows(every, stated, options)
-    # Before there are shards: what is asked of a choice here does not depend on the rows.
-    before = choice_of(options.landmarks, _NO_SHARDS, problem, options.rng)
-    size = span_size(problem, every.n, before, options)
+    problem = on_no_rows(every, stated, options)
+
+    def placed(size: SpanSize) -> Place:
+        rooms = source.rooms(size, problem.n_problems)
+        return source.place(plans_of(source, facts, stated, size, rooms), last=last)
+
+    return solver_in_span_of_shards(problem, every.n, placed, options)
+
+
+def plans_of(
+    source: Source,
+    facts: Sequence[Facts],
+    stated: Statement,
+    size: SpanSize,
+    rooms: Sequence[int],
+) -> list[ShardPlan]:
+    """Return what each shard of a span fit must know beside its rows; `rooms` are for values."""
+    classes = joined(facts).classes
     first = np.concatenate([[0], np.cumsum([each.n for each in facts])])
-    plans = [
+    return [
         ShardPlan(
             stated.kernel,
-            every.classes,
+            classes,
             stated.table,
             stated.factor,
             stated.C,
             int(begin),
             size.dtype,
-            size.room_of_shard(each.memory),
+            room,
             size.vectors,
             each.memory,
             source.threads,
         )
-        for begin, each in zip(first, facts, strict=False)
+        for begin, each, room in zip(first, facts, rooms, strict=False)
     ]
+
+
+def solve_in_span_of_shards(
+    problem: Problem, n: int, placed: Callable[[SpanSize], Place], options: SpanOptions
+) -> tuple[SpanFit, Result[SpanState]]:
+    """Return the solver of problems in a span, and how it ended.
+
+    Parameters are those of `solver_in_span_of_shards`.
+    """
+    solver = solver_in_span_of_shards(problem, n, placed, options)
+    return solver, _run(solver, options)
+
+
+def _run(solver: SpanFit, options: SpanOptions) -> Result[SpanState]:
+    limits = Limits(options.max_iter, options.deadline, options.patience)
+    return run(solver, limits, options.report)
+
+
+def solver_in_span_of_shards(
+    problem: Problem, n: int, placed: Callable[[SpanSize], Place], options: SpanOptions
+) -> SpanFit:
+    """Return the solver of problems in a span that fits into memory.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problems, on no rows.
+    n : int
+        Rows of all shards.
+    placed : callable
+        Brings the shards into being, for a span of some size.
+    options : SpanOptions
+        How.
+    """
+    # Before there are shards: what is asked of a choice here does not depend on the rows.
+    before = choice_of(options.landmarks, _NO_SHARDS, problem, options.rng)
+    size = span_size(problem, n, before, options)
     each = size.dtype.itemsize * max(1, size.vectors)
     step = rows_of_block(options.memory, each, problem.n_problems)
-    shards = Shards(source.place(plans), step)
+    shards = Shards(placed(size), step)
     choice = choice_of(options.landmarks, shards, problem, options.rng)
-    solver = solver_of(problem, choice, size, options, shards)
-    limits = Limits(options.max_iter, options.deadline, options.patience)
-    result = run(solver, limits, options.report)
-    return fitted_of(solver, result, replace(options, report=None)), solver.problem
+    return solver_of(problem, choice, size, options, shards)
 
 
-def _on_no_rows(facts: Facts, stated: Statement, options: SpanOptions) -> Problem:
+def on_no_rows(facts: Facts, stated: Statement, options: Resources) -> Problem:
     """Return the problems without a row."""
     dtype = np.float32 if facts.single else np.float64
     nothing = as_rows(

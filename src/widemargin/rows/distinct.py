@@ -67,6 +67,9 @@ def distinct_rows(rows: Rows, code: NDArray[np.intp], weight: NDArray[np.float64
         The different rows in an order that depends on their content only.
     """
     kept = np.flatnonzero(weight > 0)
+    if not len(kept):
+        nothing, nowhere = rows.subset(kept).keyed(kept.astype(np.uint64)), np.full(len(weight), -1)
+        return Distinct(nothing, kept, code[kept], np.zeros(0), nowhere)
     # Blocks of neighbours are read faster than rows by their numbers.
     key = row_keys(rows, code[kept], None if len(kept) == len(weight) else kept)
     order = rows.sorting(key)
@@ -101,6 +104,8 @@ def row_keys(
     index : ndarray of int, default=None
         Row numbers; None means all rows.
     """
+    if not len(code):
+        return np.empty(0, dtype=np.uint64)
     constants = _column_constants(rows.shape[1])
     key = rows.hashed(constants, _MIX, index)
     if key is None:

@@ -29,8 +29,12 @@ from widemargin.threads import ordered_map
 # as well, and near it one that lacks rare rows is of no use.
 _ROWS_OF_ONE_SUM = (8, 16)
 _ROWS_OF_MANY_SUMS = (2, 4, 8, 16)
-# But at least this many.
+# But at least this many,
 _LEAST_ROWS = 2048
+# and where values are computed again in each pass, as many as this share of a pass's cost allows,
+# up to a multiple of the vectors: passes are saved by a better matrix.
+_SHARE_OF_PASS = 0.5
+_MOST_MULTIPLE = 64
 # Rows whose products are added at a time, at the most.
 _CHUNK = 2048
 # Folds that are told apart at the most.
@@ -40,6 +44,8 @@ _MOST_FOLDS = 16
 _READ = 0.4e-9
 # Seconds for a multiplication of a product with a few columns.
 _PRODUCT = 0.02e-9
+# Seconds for a kernel value that is computed again, beside the product of its rows.
+_COMPUTE = 0.6e-9
 # Seconds for one of a matrix product or a factorisation in float64.
 _MATRIX = 0.02e-9
 
@@ -101,7 +107,14 @@ class Curvature:
 
     def used(self, columns: int, n_rows: int, size: int) -> None:
         """Take note of a step in a span of some size."""
-        self._spent += 2 * n_rows * size * max(_READ, 2 * columns * _PRODUCT)
+        self._spent += self._pass(columns, n_rows, size)
+
+    def _pass(self, columns: int, n_rows: int, size: int) -> float:
+        """Return what a step costs that looks at rows."""
+        read = 2 * max(_READ, 2 * columns * _PRODUCT)
+        again = max(0, n_rows - self.shards.rows_kept(size)) / max(1, n_rows)
+        compute = _COMPUTE + self.problem.rows.values_per_row * _PRODUCT
+        return n_rows * size * (read + again * compute)
 
     def form(self, basis: Basis, n_rows: int, live: IndexArray, moved: bool) -> None:
         """Form and factorise the matrices of the live problems, at the scores of the first rows.
@@ -114,6 +127,10 @@ class Curvature:
         schedule = _ROWS_OF_ONE_SUM if len(plan.groups) == 1 else _ROWS_OF_MANY_SUMS
         multiple = schedule[min(self._formed, len(schedule) - 1)]
         most_rows = max(_LEAST_ROWS, multiple * (basis.size + 1))
+        if self.shards.rows_kept(basis.size) < n_rows:
+            cost = self._pass(len(live), n_rows, basis.size)
+            affordable = int(_SHARE_OF_PASS * cost / (_MATRIX * len(plan.groups) * basis.size**2))
+            most_rows = max(most_rows, min(affordable, _MOST_MULTIPLE * (basis.size + 1)))
         self._formed += 1
         # Shards that are elsewhere work on a sum together, those that are here on several.
         one_by_one = len(plan.groups) == 1 or self.shards.many or self.shards.device is not None

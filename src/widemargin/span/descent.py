@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.kernels.kernel import check_finite
 from widemargin.problem import Problem
+from widemargin.qp.bracket_search import FIRST_LENGTHS, search_in_brackets
 from widemargin.qp.line_search import line_search
 from widemargin.span.basis import Basis
 from widemargin.span.constraints import Constraints
@@ -24,6 +25,8 @@ from widemargin.span.shards import Shards
 
 # Relative accuracy of a step's length.
 _LENGTH_TOL = 1e-2
+# How wide a bracket of it may be, relative to it, in which slopes are taken for straight.
+_BRACKET = 0.1
 # Tries for it.
 _TRIES = 20
 # Rows, in multiples of the vectors, that are enough to judge a step's length.
@@ -322,12 +325,28 @@ class Descent:
         metric = self.basis.metric(direction)
         curve0 = (metric * direction).sum(axis=0)
         exact = (state.gradient[:, live] * direction).sum(axis=0)
-        first, scale = self.shards.look_along(direction, live, state.n_rows, judges)
+        # Answers of shards that are elsewhere take their time: more is asked at once. In double
+        # precision, steps are to be those of a fit in memory to the last digits.
+        at_once = self.shards.many and self.dtype == np.float32
+        tried = FIRST_LENGTHS if at_once else FIRST_LENGTHS[:1]
+        lengths = np.repeat(tried[:, None], len(live), axis=1)
+        first, scale = self.shards.look_along(direction, live, state.n_rows, judges, lengths)
+
+        def slopes(losses: NDArray[np.float64], at: Matrix) -> Matrix:
+            return np.asarray(exact + scale * (losses[:, 0] - first[0, 0]) + at * curve0)
+
+        if at_once:
+            return search_in_brackets(
+                lambda at: slopes(self.shards.along(live, at), at),
+                lengths,
+                slopes(first, lengths),
+                width=_BRACKET,
+                max_looks=_TRIES,
+            )
 
         def look(length: Vector) -> tuple[Vector, Vector]:
-            loss_slope, curve = self.shards.along(live, length) if length.any() else first
-            slope = exact + scale * (loss_slope - first[0]) + length * curve0
-            return slope, scale * curve + curve0
+            losses = self.shards.along(live, length[None]) if length.any() else first
+            return slopes(losses, length[None])[0], scale * losses[0, 1] + curve0
 
         return line_search(look, np.zeros(len(live)), tol=_LENGTH_TOL, max_tries=_TRIES)
 

@@ -19,13 +19,15 @@ from widemargin.device.in_place import swap_rows
 from widemargin.problem import Problem
 from widemargin.span.device_losses import DeviceLabels, Line, slopes
 from widemargin.span.device_values import DeviceValues, times, transposed_times
-from widemargin.span.landmarks import earliest
+from widemargin.span.draws import earliest
 from widemargin.span.losses import error_sums, rows_measured
-from widemargin.span.shard import Gram, GramPlan
+from widemargin.span.shard import Gram, GramPlan, Outcome, outcome_of
 from widemargin.span.values import MOST_ROWS
 
 # Scores that are looked at at a time where no kernel values are involved.
-_SCORES_AT_A_TIME = 1 << 26
+_SCORES_AT_A_TIME = 1 << 24
+# Numbers that are kept of a score: itself, its mixture, a line (four), and three while it changes.
+_COLUMNS_OF_A_SCORE = 9
 # Bytes of the features whose products are added at a time, at the most.
 _CHUNK_BYTES = 1 << 30
 
@@ -70,12 +72,12 @@ class DeviceShard:
         # Rows that were not drawn as vectors yet, in their first order.
         self._left = np.ones(problem.n, dtype=bool)
         self._values: DeviceValues | None = None if shared is None else shared._values
-        self.restart(self.dtype, self.room)
+        self.restart(self.dtype)
 
-    def restart(self, dtype: np.dtype[Any], room: int) -> None:
+    def restart(self, dtype: np.dtype[Any]) -> None:
         """Begin anew, with kernel values of this precision unless they are shared."""
         shared = self._values is not None and self._values.dtype == dtype
-        problem, self.dtype, self.room = self.problem, dtype, room
+        problem, self.dtype = self.problem, dtype
         if not shared or self._values is None:
             # Room for the new ones.
             self._values = None
@@ -84,7 +86,7 @@ class DeviceShard:
                 problem.kernel,
                 self.device,
                 dtype,
-                room,
+                max(0, self.room - self._state_bytes()),
                 self.width,
                 problem.n_problems,
                 self.most_rows,
@@ -96,6 +98,21 @@ class DeviceShard:
         self._line: Line | None = None
         self._live: tuple[bytes, DeviceLabels] = b"", self.labels
         self._weights: dict[int, float] = {}
+
+    def _state_bytes(self) -> int:
+        """Return what is kept of rows beside kernel values: their operands, and scores."""
+        n, n_features = self.problem.rows.shape
+        columns = n_features + 2 + _COLUMNS_OF_A_SCORE * self.problem.n_problems
+        return int(n * self.dtype.itemsize * columns)
+
+    def restate(self, table: Matrix, C: Vector, counts: Matrix) -> None:
+        """Begin anew with other problems of these rows, on the kernel values that are there."""
+        self.problem = replace(self.problem, table=table, C=C, counts=counts)
+        self.restart(self.dtype)
+
+    def outcome(self) -> Outcome:
+        """Return how the scores of all rows agree with their labels."""
+        return outcome_of(self.problem, to_numpy(self._scores))
 
     @property
     def n(self) -> int:
@@ -254,30 +271,33 @@ class DeviceShard:
     # A step.
 
     def look_along(
-        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int
-    ) -> tuple[Matrix, float, float]:
+        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int, lengths: Matrix
+    ) -> tuple[NDArray[np.float64], float, float]:
         """Compute the scores of directions on the first rows, which judge how far to go.
 
-        Return slope and curvature of the losses there, and the weights of the rows that are looked
-        at and of the judges.
+        Return slopes and curvatures of the losses after steps of some lengths, and the weights of
+        the rows that are looked at and of the judges.
         """
         self._line = None
         moved = self.device.empty((judges, len(live)), self.dtype)
         self._multiply(direction, moved, 0, judges)
         scores = self._columns(self._scores[:judges, :], live)
         self._line = Line.of(self._of(live), scores, moved)
-        at_zero = self.along(live, np.zeros(len(live)))
-        return at_zero, self._weight_of(n_rows), self._weight_of(judges)
+        return self.along(live, lengths), self._weight_of(n_rows), self._weight_of(judges)
 
     def _weight_of(self, n_rows: int) -> float:
         if n_rows not in self._weights:
             self._weights[n_rows] = float(self.problem.weight[:n_rows].sum())
         return self._weights[n_rows]
 
-    def along(self, live: IndexArray, length: Vector) -> Matrix:
-        """Return slope and curvature of the losses after a step of some length."""
-        assert self._line is not None
-        return to_numpy(self._line.at(self._array(length)))
+    def along(self, live: IndexArray, lengths: Matrix) -> NDArray[np.float64]:
+        """Return slopes and curvatures of the losses after steps of some lengths.
+
+        `lengths` is of shape (n_lengths, len(live)), the answer of shape (n_lengths, 2, len(live)).
+        """
+        line, there = self._line, self._array(lengths)
+        assert line is not None
+        return to_numpy(self.device.xp.stack([line.at(there[k, :]) for k in range(len(lengths))]))
 
     def advance(self, live: IndexArray, length: Vector) -> None:
         """Take the step."""

@@ -23,13 +23,10 @@ from widemargin.kernels import Kernel
 from widemargin.problem import Problem
 from widemargin.rows import Rows
 from widemargin.span.basis import Vectors
+from widemargin.span.draws import drawn_places, earliest, seed_of_draw
 
-# Shifts and odd factors that spread the bits of a number over all of it (Stafford's variant of the
-# finaliser of MurmurHash).
-_MIXING = (
-    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
-    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
-)
+# Bytes of the factor of a pool, at the most.
+_POOL_BYTES = 250_000_000
 
 
 class Felt(Protocol):
@@ -90,6 +87,26 @@ class Strategy(Protocol):
         """Return what vectors are drawn from."""
 
 
+class Sampling(Strategy, Protocol):
+    """A way to choose vectors that looks at a random sample of the rows only."""
+
+    def sample_size(self, count: int, memory: int) -> int:
+        """Return how many rows the sample has, for so many vectors and bytes."""
+
+    def from_sample(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        weight: Vector | None,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Vectors:
+        """Return vectors from a sample, in the order of the rows' keys.
+
+        Weights have done their work in the draw; they are given where all rows were drawn.
+        """
+
+
 @dataclass(frozen=True)
 class RandomVectors:
     """Rows drawn at random."""
@@ -130,7 +147,32 @@ class KMeansVectors:
     def begin(self, rows: Rows, kernel: Kernel, weight: Vector, rng: np.random.Generator) -> Choice:
         """Return what vectors are drawn from."""
         _check_not_precomputed(kernel, "vectors='kmeans'")
-        return _Centres(rows, weight, rng, self.rows_per_vector, self.n_iter)
+        return _Centres(rows, weight, rng, kernel, self)
+
+    def sample_size(self, count: int, memory: int) -> int:
+        """Return how many rows the sample has."""
+        return max(2, self.rows_per_vector) * count
+
+    def from_sample(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        weight: Vector | None,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Vectors:
+        """Return the centres."""
+        from sklearn.cluster import KMeans
+
+        every = np.arange(rows.shape[0])
+        X = rows.take(every)
+        first = X[drawn_places(np.ones(len(every)), count, rng)]
+        means = KMeans(len(first), init=first, n_init=1, max_iter=self.n_iter, tol=0.0)
+        with warnings.catch_warnings():
+            # Fewer different rows than centres: the basis leaves the copies out.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            means.fit(X, sample_weight=weight)
+        return Vectors(np.asarray(means.cluster_centers_), None)
 
 
 @dataclass(frozen=True)
@@ -155,7 +197,49 @@ class LeverageVectors:
 
     def begin(self, rows: Rows, kernel: Kernel, weight: Vector, rng: np.random.Generator) -> Choice:
         """Return what vectors are drawn from."""
-        return _Leverage(rows, weight, rng, kernel, self.pool)
+        return _Leverage(rows, weight, rng, kernel, self)
+
+    def sample_size(self, count: int, memory: int) -> int:
+        """Return how many rows the pool has."""
+        # Its factor is a matrix of float64, to which a quarter of the memory may go.
+        room = min(_POOL_BYTES, memory // 4) // (8 * count)
+        return max(2 * count, min(self.pool * count, room))
+
+    def from_sample(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        weight: Vector | None,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Vectors:
+        """Return rows of the pool, or all of it if it has no more."""
+        pool = np.arange(rows.shape[0])
+        if len(pool) <= count:
+            return Vectors(rows.take(pool), pool)
+        block = rows.block(pool)
+        residual = np.maximum(0.0, kernel.diagonal(block, rows.stored_at(pool)))
+        least = 1e-12 * residual.max(initial=0.0)
+        factor = np.empty((len(pool), count))
+        chosen = np.empty(0, dtype=np.intp)
+        while len(chosen) < count and residual.max() > least:
+            room = min(count - len(chosen), max(1, count // 8))
+            batch = drawn_places(np.where(residual > least, residual, 0.0), room, rng)
+            done = len(chosen)
+            values = np.empty((len(pool), len(batch)))
+            kernel.block(block, rows.take(batch), out=values)
+            values -= factor[:, :done] @ factor[batch, :done].T
+            # Rows of a batch may be redundant among themselves: whiten by eigenvectors.
+            level, axes = np.linalg.eigh(values[batch])
+            solid = level > max(least, 1e-10 * level[-1])
+            new = values @ (axes[:, solid] / np.sqrt(level[solid]))
+            factor[:, done : done + new.shape[1]] = new
+            # Columns without content keep the numbering of rows and columns alike.
+            factor[:, done + new.shape[1] : done + len(batch)] = 0.0
+            residual = np.maximum(0.0, residual - (new * new).sum(axis=1))
+            residual[batch] = 0.0
+            chosen = np.concatenate([chosen, batch])
+        return Vectors(rows.take(chosen), chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,16 +347,12 @@ class _CoreRows(_RandomRows):
         return self._take(index)
 
 
-# Bytes of the factor of a pool, at the most.
-_POOL_BYTES = 250_000_000
-
-
 @dataclass(eq=False)
 class _Leverage(_RandomRows):
     """Rows drawn from a pool by their distance from the span of the ones before."""
 
     kernel: Kernel
-    pool: int
+    strategy: Sampling
     nested: ClassVar[bool] = False
     _covered: bool = False
 
@@ -281,37 +361,13 @@ class _Leverage(_RandomRows):
         return self._covered or super().exhausted
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
-        # The factor of the pool is a matrix of float64, to which a quarter of the memory may go.
-        room = min(_POOL_BYTES, self.rows.memory // 4) // (8 * count)
-        size = max(2 * count, min(self.pool * count, room))
-        pool = np.sort(_draw(self.weight * self._left, size, self.rng))
-        if len(pool) <= count:
-            return self._take(pool)
-        block = self.rows.block(pool)
-        diagonal = self.kernel.diagonal(block, self.rows.stored_at(pool))
-        residual = np.maximum(0.0, diagonal)
-        least = 1e-12 * residual.max(initial=0.0)
-        factor = np.empty((len(pool), count))
-        chosen = np.empty(0, dtype=np.intp)
-        while len(chosen) < count and residual.max() > least:
-            room = min(count - len(chosen), max(1, count // 8))
-            batch = _draw(np.where(residual > least, residual, 0.0), room, self.rng)
-            done = len(chosen)
-            values = np.empty((len(pool), len(batch)))
-            self.kernel.block(block, self.rows.take(pool[batch]), out=values)
-            values -= factor[:, :done] @ factor[batch, :done].T
-            # Rows of a batch may be redundant among themselves: whiten by eigenvectors.
-            level, axes = np.linalg.eigh(values[batch])
-            solid = level > max(least, 1e-10 * level[-1])
-            new = values @ (axes[:, solid] / np.sqrt(level[solid]))
-            factor[:, done : done + new.shape[1]] = new
-            # Columns without content keep the numbering of rows and columns alike.
-            factor[:, done + new.shape[1] : done + len(batch)] = 0.0
-            residual = np.maximum(0.0, residual - (new * new).sum(axis=1))
-            residual[batch] = 0.0
-            chosen = np.concatenate([chosen, batch])
+        size = self.strategy.sample_size(count, self.rows.memory)
+        pool = np.sort(self._drawn(self.weight * self._left, size))
+        rows = self.rows.subset(pool)
+        chosen = self.strategy.from_sample(rows, self.kernel, None, count, self.rng).index
+        assert chosen is not None
         # Those that were drawn span the pool, and so all rows but for chance.
-        self._covered = len(chosen) < count
+        self._covered = len(chosen) < min(count, len(pool))
         return self._take(pool[chosen])
 
 
@@ -322,29 +378,23 @@ class _Centres(Choice):
     rows: Rows
     weight: Vector
     rng: np.random.Generator
-    rows_per_vector: int
-    n_iter: int
+    kernel: Kernel
+    strategy: Sampling
 
     @property
     def exhausted(self) -> bool:
         return self.drawn > 0
 
     def draw(self, count: int, felt: Felt | None) -> Vectors:
-        from sklearn.cluster import KMeans
-
-        count = min(count, self.rows.shape[0])
-        sample = np.sort(_draw(self.weight, max(2, self.rows_per_vector) * count, self.rng))
-        X = self.rows.take(sample)
-        # Weights have done their work in the draw, unless all rows were drawn.
-        weight = self.weight[sample] if len(sample) == self.rows.shape[0] else None
-        first = X[_draw(np.ones(len(sample)), count, self.rng)]
-        means = KMeans(len(first), init=first, n_init=1, max_iter=self.n_iter, tol=0.0)
-        with warnings.catch_warnings():
-            # Fewer different rows than centres: the basis leaves the copies out.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            means.fit(X, sample_weight=weight)
-        self.drawn = len(first)
-        return Vectors(np.asarray(means.cluster_centers_), None)
+        n = self.rows.shape[0]
+        size = self.strategy.sample_size(min(count, n), self.rows.memory)
+        seed = seed_of_draw(self.rng)
+        sample = np.sort(earliest(self.weight, size, self.rows.keys, seed)[1])
+        weight = self.weight[sample] if len(sample) == n else None
+        rows = self.rows.subset(sample)
+        vectors = self.strategy.from_sample(rows, self.kernel, weight, count, self.rng)
+        self.drawn = len(vectors)
+        return vectors
 
 
 class _Given(Choice):
@@ -362,47 +412,3 @@ class _Given(Choice):
         new = self.vectors[self.drawn : self.drawn + count]
         self.drawn += len(new)
         return Vectors(new, None)
-
-
-def seed_of_draw(rng: np.random.Generator) -> int:
-    """Return the seed of one draw of rows by their keys."""
-    return int(rng.integers(2**63))
-
-
-def earliest(
-    weight: Vector, count: int, keys: NDArray[np.uint64], seed: int
-) -> tuple[Vector, IndexArray]:
-    """Return the rows that are drawn in proportion to weights, and when; only positive ones.
-
-    Each row gets an exponential time divided by its weight, and the earliest win (Efraimidis and
-    Spirakis): one random number a row, whatever the count. It is made of the row's key, so that it
-    does not matter where the row lies, and who else is there.
-    """
-    return _first(weight, count, exponential(keys, seed))
-
-
-def exponential(keys: NDArray[np.uint64], seed: int) -> Vector:
-    """Return exponential random numbers that keys and a seed decide."""
-    bits = keys ^ np.uint64(seed)
-    for shift, factor in _MIXING:
-        bits = (bits ^ (bits >> shift)) * factor
-    bits ^= bits >> np.uint64(31)
-    # 53 bits are a number between 0 and 1, which must not be 0.
-    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    return np.asarray(-np.log(uniform))
-
-
-def _draw(weight: Vector, count: int, rng: np.random.Generator) -> IndexArray:
-    """Return different positions, drawn in proportion to weights; only positive ones."""
-    return _first(weight, count, rng.exponential(size=len(weight)))[1]
-
-
-def _first(weight: Vector, count: int, chance: Vector) -> tuple[Vector, IndexArray]:
-    """Return the positions whose exponential times, divided by their weights, are the earliest."""
-    candidates = np.flatnonzero(weight > 0)
-    time = chance[candidates] / weight[candidates]
-    if count < len(candidates):
-        first = np.argpartition(time, count)[:count]
-        candidates, time = candidates[first], time[first]
-    order = np.argsort(time, kind="stable")
-    return time[order], candidates[order]

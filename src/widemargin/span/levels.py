@@ -45,6 +45,8 @@ from widemargin.span.span_sizes import SpanSizes
 
 # Rows, in multiples of the vectors, that the first fit looks at.
 _FIRST_ROWS = 8
+# How many times as many the next one looks at.
+_MORE_ROWS = 8
 # A sample of the rows is left when the objective is within this share of its optimum: the next
 # sample will change it more.
 _SAMPLE_TOL = 2e-2
@@ -182,6 +184,9 @@ class SpanFit(Solver[SpanState]):
                 return self._with_more_rows(state)
             if self._worth_growing(state):
                 return self._with_more_vectors(state)
+            more = self._more_rows(state.n_rows)
+            if more < self.shards.n:
+                return self._with_more_rows(state, more)
             state = replace(state, final=True)
             if state.n_rows < self.shards.n:
                 state = self._with_more_rows(state)
@@ -307,9 +312,17 @@ class SpanFit(Solver[SpanState]):
         step, enough = self.shards.step, self._enough_rows
         if n_rows >= enough:
             return self.shards.n
-        more = _rounded_up(max(8 * n_rows, _FIRST_ROWS * self.basis.size, 1024), step)
+        more = _rounded_up(max(_MORE_ROWS * n_rows, _FIRST_ROWS * self.basis.size, 1024), step)
         # Less than twice as many are better taken at once.
         return enough if 2 * more > enough else self.shards.first(more)
+
+    def _more_rows(self, n_rows: int) -> int:
+        """Return how many rows to look at when all vectors are there and values are not kept.
+
+        A pass over all rows is dear then: what a part of them can tell is learned from that part.
+        """
+        more = _rounded_up(_MORE_ROWS * n_rows, self.shards.step)
+        return self.shards.n if 2 * more > self.shards.n else self.shards.first(more)
 
     # Levels.
 
@@ -332,6 +345,8 @@ class SpanFit(Solver[SpanState]):
         SpanFit
             A solver for ``loop.run``. This one must not go on beside it: rows may change places.
         """
+        if self.elsewhere is not None:
+            self.elsewhere.restate(problem)
         return replace(
             self,
             problem=problem,
@@ -405,7 +420,7 @@ class SpanFit(Solver[SpanState]):
         """Go on in float64 where float32 has no more to tell."""
         basis, dtype = self.basis, np.dtype(np.float64)
         factors = self.descent.factors
-        self.shards.restart(dtype, max(0, self.room - factors))
+        self.shards.restart(dtype)
         self.descent = Descent(
             self.problem, self.shards, dtype, factors, self.bounds, self.directions, None
         )

@@ -89,24 +89,28 @@ def blend(
 
 
 def along(
-    problem: Problem, scores: Values, direction: Values, live: IndexArray, step: Vector
-) -> tuple[Vector, Vector]:
+    problem: Problem, scores: Values, direction: Values, live: IndexArray, steps: Matrix
+) -> NDArray[np.float64]:
     """Return slope and curvature of the losses at scores + step · direction.
 
-    `scores` and `direction` have the columns of the live problems only.
+    `scores` and `direction` have the columns of the live problems only, and so have `steps`, of
+    shape (n_steps, len(live)); the answer is of shape (n_steps, 2, len(live)).
     """
-    lengths = step.astype(scores.dtype)
+    lengths = steps.astype(scores.dtype)
 
-    def look(where: slice) -> Vector:
-        sums = np.zeros((2, len(live)))
-        typed = _typed(problem, scores, where, live)
-        loops.along(scores[where], direction[where], *typed, lengths, sums)
+    def look(where: slice) -> NDArray[np.float64]:
+        sums = np.zeros((len(steps), 2, len(live)))
+        rows = (scores[where], direction[where], *_typed(problem, scores, where, live))
+        if len(steps) == 1:
+            loops.along(*rows, lengths[0], sums[0])
+        else:
+            loops.along_several(*rows, lengths, sums)
         return sums
 
-    total = np.zeros((2, len(live)))
+    total = np.zeros((len(steps), 2, len(live)))
     for sums in _in_threads(problem, look, len(scores)):
         total += sums
-    return total[0], total[1]
+    return total
 
 
 def advance(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Values, Vector
 from widemargin.problem import Problem
 from widemargin.rows import rows_per_block, threads_within
-from widemargin.span.landmarks import earliest
+from widemargin.span.draws import earliest
 from widemargin.span.losses import (
     Slopes,
     advance,
@@ -90,6 +90,35 @@ class Gram:
     used_weight: float
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How the scores of rows agree with their labels.
+
+    Attributes
+    ----------
+    wrong : ndarray of shape (n_problems,)
+        Weight of the rows on the wrong side.
+    weight : float
+        Weight of all.
+    least, largest : ndarray of shape (n_problems,)
+        The scores go from here to there.
+    """
+
+    wrong: Vector
+    weight: float
+    least: Values
+    largest: Values
+
+
+def outcome_of(problem: Problem, scores: Values) -> Outcome:
+    """Return how the scores of all rows, in the order of a problem's, agree with their labels."""
+    code, weight, table = problem.code, problem.weight, problem.table
+    wrong = [weight[table[code, p] * scores[:, p] <= 0].sum() for p in range(table.shape[1])]
+    # Of no rows, a zero.
+    kept = scores if len(scores) else np.zeros((1, len(wrong)), dtype=scores.dtype)
+    return Outcome(np.array(wrong), float(weight.sum()), kept.min(axis=0), kept.max(axis=0))
+
+
 @dataclass(eq=False)
 class Shard:
     """What is kept of rows in one place, and the sums over them.
@@ -127,18 +156,18 @@ class Shard:
         # Rows that were not drawn as vectors yet, in their first order.
         self._left = np.ones(problem.n, dtype=bool)
         self._values: KernelValues | None = None if shared is None else shared._values
-        self.restart(self.dtype, self.room)
+        self.restart(self.dtype)
 
-    def restart(self, dtype: np.dtype[Any], room: int) -> None:
+    def restart(self, dtype: np.dtype[Any]) -> None:
         """Begin anew, with kernel values of this precision unless they are shared."""
         shared = self._values is not None and self._values.dtype == dtype
-        problem, self.dtype, self.room = self.problem, dtype, room
+        problem, self.dtype = self.problem, dtype
         if not shared or self._values is None:
             self._values = KernelValues(
                 problem.rows,
                 problem.kernel,
                 dtype,
-                room,
+                self.room,
                 self.width,
                 problem.n_problems,
                 self.most_rows,
@@ -149,6 +178,11 @@ class Shard:
         self._mixture: Values | None = None
         self._moved: Values = np.empty((0, 0), dtype=dtype)
         self._last: tuple[IndexArray, Matrix] = np.empty(0, dtype=np.intp), np.empty((0, 0))
+
+    def restate(self, table: Matrix, C: Vector, counts: Matrix) -> None:
+        """Begin anew with other problems of these rows, on the kernel values that are there."""
+        self.problem = replace(self.problem, table=table, C=C, counts=counts)
+        self.restart(self.dtype)
 
     def fork(self) -> Shard:
         """Return a copy that can be changed without changing this one."""
@@ -219,6 +253,13 @@ class Shard:
         """Return the scores of all rows, in their first order."""
         return self._first_order(self.scores)
 
+    def outcome(self) -> Outcome:
+        """Return how the scores of all rows agree with their labels."""
+        first = replace(
+            self.problem, code=self._first_order(self.problem.code), weight=self.weight()
+        )
+        return outcome_of(first, self.scores_in_order())
+
     # Sums over the rows.
 
     def below(self, thresholds: NDArray[np.uint64]) -> IndexArray:
@@ -271,23 +312,26 @@ class Shard:
     # A step.
 
     def look_along(
-        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int
-    ) -> tuple[Matrix, float, float]:
+        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int, lengths: Matrix
+    ) -> tuple[NDArray[np.float64], float, float]:
         """Compute the scores of directions on the first rows, which judge how far to go.
 
-        Return slope and curvature of the losses there, and the weights of the rows that are looked
-        at and of the judges.
+        Return slopes and curvatures of the losses after steps of some lengths, and the weights of
+        the rows that are looked at and of the judges.
         """
         self._moved = np.empty((judges, len(live)), dtype=self.dtype)
         self._multiply(direction, self._moved, 0, judges)
         weight = self.problem.weight
-        at_zero = self.along(live, np.zeros(len(live)))
-        return at_zero, float(weight[:n_rows].sum()), float(weight[:judges].sum())
+        found = self.along(live, lengths)
+        return found, float(weight[:n_rows].sum()), float(weight[:judges].sum())
 
-    def along(self, live: IndexArray, length: Vector) -> Matrix:
-        """Return slope and curvature of the losses after a step of some length."""
+    def along(self, live: IndexArray, lengths: Matrix) -> NDArray[np.float64]:
+        """Return slopes and curvatures of the losses after steps of some lengths.
+
+        `lengths` is of shape (n_lengths, len(live)), the answer of shape (n_lengths, 2, len(live)).
+        """
         scores = columns_of(self.problem, self.scores[: len(self._moved)], live)
-        return np.array(along(self.problem, scores, self._moved, live, length))
+        return along(self.problem, scores, self._moved, live, lengths)
 
     def advance(self, live: IndexArray, length: Vector) -> None:
         """Take the step."""

@@ -21,7 +21,7 @@ from widemargin.span.basis import Basis
 from widemargin.span.device_basis import no_vectors
 from widemargin.span.device_shard import DeviceShard
 from widemargin.span.losses import hidden_by_rounding, rows_to_measure
-from widemargin.span.shard import Gram, GramPlan, Shard
+from widemargin.span.shard import Gram, GramPlan, Outcome, Shard
 
 # Keys that are asked about at a time in the search for the first rows of all.
 _AT_A_TIME = 1024
@@ -99,8 +99,14 @@ class Shards:
         self.step = step
         self.n = sum(place.sizes)
         self.n_passes = 0
+        # Whether rows stand in the order of their keys.
+        self._sorted = True
         # How many rows of each shard are the first ones of all.
         self._first: dict[int, Each] = {0: Each(0 for _ in place.sizes), self.n: Each(place.sizes)}
+        # For how many rows of each shard values are kept, for numbers of vectors.
+        self._kept: dict[int, list[int]] = {}
+        # Whether the values of all rows are known to be kept and computed.
+        self._complete = False
 
     @classmethod
     def here(
@@ -123,7 +129,9 @@ class Shards:
         else:
             assert not isinstance(other, Shard)
             shard = DeviceShard(problem, problem.rows.device, dtype, room, width, shared=other)
-        return cls(Here([shard]), shard.values.step)
+        found = cls(Here([shard]), shard.values.step)
+        found.n_passes = 0 if shared is None else shared.n_passes
+        return found
 
     @property
     def only(self) -> Shard | DeviceShard:
@@ -159,6 +167,11 @@ class Shards:
         """Return how many rows are looked at where `n_rows` are wanted: as good as that many."""
         if n_rows in self._first or not self.many:
             return n_rows
+        if not self._sorted:
+            # Rows have changed places in a fit before: as many of each shard as it has of all.
+            part = Each(n_rows * size // self.n for size in self.place.sizes)
+            self._first[sum(part)] = part
+            return sum(part)
         low, high = 0, 2**64 - 1
         counts = np.zeros((1, len(self.place.sizes)), dtype=np.intp)
         while high - low > 1:
@@ -181,26 +194,40 @@ class Shards:
     def _of_each(self, n_rows: int) -> Any:
         return self._first[n_rows] if self.many else n_rows
 
-    def restart(self, dtype: np.dtype[Any], room: int) -> None:
-        """Begin anew, with kernel values of this precision in so many bytes."""
-        self.place.tell("restart", dtype, room)
+    def restart(self, dtype: np.dtype[Any]) -> None:
+        """Begin anew, with kernel values of this precision in as many bytes as before."""
+        self.place.tell("restart", dtype)
+        self._kept.clear()
+        self._complete = False
         if isinstance(self.place, Here) and not self.many:
             self.step = self.only.values.step
 
+    def restate(self, problem: Problem) -> None:
+        """Begin anew with other problems, on the kernel values that are there."""
+        self.place.tell("restate", problem.table, problem.C, problem.counts)
+
     def rows_kept(self, width: int) -> int:
         """Return for how many rows the values of so many vectors can be kept."""
-        return sum(self.place.ask("rows_kept", width))
+        return sum(self._kept_of_each(width))
+
+    def _kept_of_each(self, width: int) -> list[int]:
+        if width not in self._kept:
+            self._kept[width] = self.place.ask("rows_kept", width)
+        return self._kept[width]
 
     @property
     def complete(self) -> bool:
         """Whether the values of all rows are kept and computed."""
-        return all(self.place.ask("complete"))
+        if not self._complete:
+            self._complete = all(self.place.ask("complete"))
+        return self._complete
 
     # Vectors.
 
     def add(self, vectors: NDArray[Any]) -> None:
         """Let vectors join."""
         self.place.tell("add", vectors)
+        self._complete = False
 
     def draw(self, count: int, seed: int, n_rows: int | None) -> tuple[NDArray[Any], ...]:
         """Draw rows; return them with their classes, weights, numbers and groups.
@@ -255,26 +282,26 @@ class Shards:
         """Return how many of the first rows have kept values of all vectors."""
         if not self.many:
             return min(n_rows, self.rows_kept(size))
-        kept = self.place.ask("rows_kept", size)
-        each = Each(min(k, n) for k, n in zip(kept, self._first[n_rows], strict=True))
+        pairs = zip(self._kept_of_each(size), self._first[n_rows], strict=True)
+        each = Each(min(kept, n) for kept, n in pairs)
         self._first.setdefault(sum(each), each)
         return sum(each)
 
     def look_along(
-        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int
-    ) -> tuple[Matrix, float]:
-        """Return slope and curvature at the start, and how many times as heavy all rows are."""
+        self, direction: Matrix, live: IndexArray, n_rows: int, judges: int, lengths: Matrix
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return slopes and curvatures after steps, and how many times as heavy all rows are."""
         answers = self.place.ask(
-            "look_along", direction, live, self._of_each(n_rows), self._of_each(judges)
+            "look_along", direction, live, self._of_each(n_rows), self._of_each(judges), lengths
         )
         self.n_passes += judges == self.n
         weight, used = (sum(each[k] for each in answers) for k in (1, 2))
         # No rows are left where all lie far outside every margin.
         return sum_of([each[0] for each in answers]), weight / used if used else 1.0
 
-    def along(self, live: IndexArray, length: Vector) -> Matrix:
-        """Return slope and curvature after a step of some length."""
-        return sum_of(self.place.ask("along", live, length))
+    def along(self, live: IndexArray, lengths: Matrix) -> NDArray[np.float64]:
+        """Return slopes and curvatures after steps of some lengths, as `Shard.along` does."""
+        return sum_of(self.place.ask("along", live, lengths))
 
     def advance(self, live: IndexArray, length: Vector) -> None:
         """Take the step."""
@@ -307,7 +334,9 @@ class Shards:
     def bring_near(self, limit: float, near: Each) -> int:
         """Bring these rows to the front, and return how many they are."""
         self.place.tell("bring_near", limit)
+        self._complete = False
         # Other rows are the first ones now.
+        self._sorted = False
         self._first = {n: each for n, each in self._first.items() if n in (0, self.n)}
         self._first[sum(near)] = near
         return sum(near)
@@ -318,6 +347,19 @@ class Shards:
         sizes = Each(-(-size * n // max(1, self.n)) for n in self.place.sizes)
         sums = sum_of(self.place.ask("rounding", vectors, beta, sizes))
         return hidden_by_rounding(sums, self.n)
+
+    def outcome(self) -> Outcome:
+        """Return how the scores of all rows agree with their labels."""
+        found: list[Outcome] = self.place.ask("outcome")
+        if len(found) == 1:
+            return found[0]
+        there = [each for each in found if each.weight]
+        return Outcome(
+            sum_of([each.wrong for each in found]),
+            sum(each.weight for each in found),
+            np.min([each.least for each in there], axis=0),
+            np.max([each.largest for each in there], axis=0),
+        )
 
     def scores(self) -> Values:
         """Return the scores of all rows that are here, in their first order."""

@@ -32,6 +32,8 @@ _MATRICES_SHARE = 0.95
 _MATRICES = 6
 # The same in a shard: a chunk of rows, their products and sums.
 _SHARD_MATRICES = 3
+# Bytes of what a shard keeps of a row, beside its values in each problem.
+_ROW_BYTES = 60
 # Vectors at the most, where the gain decides on their number: so many, and no more than this share
 # of the rows, for beyond it an exact machine is as fast; and where all are drawn at once.
 _MOST_AUTO = 4096
@@ -134,9 +136,23 @@ class SpanSize:
     room: int
     least_factors: int
 
-    def room_of_shard(self, memory: int) -> int:
-        """Return the bytes for kernel values in a shard that may take so much memory."""
-        return max(0, int(_SHARE * memory) - 8 * _SHARD_MATRICES * self.vectors**2)
+    def state(self, n_rows: int, n_problems: int) -> int:
+        """Return the bytes of what is kept of rows: class, weight, number, key, scores."""
+        return n_rows * (_ROW_BYTES + 2 * self.dtype.itemsize * n_problems)
+
+    def room_of_shards(self, memory: int, n_rows: int, n_problems: int) -> int:
+        """Return the bytes for kernel values of rows whose shards work one at a time.
+
+        Raise if so much memory is not enough for what is kept of them.
+        """
+        state = self.state(n_rows, n_problems)
+        if state > _SHARE * memory:
+            raise ValueError(
+                f"memory leaves {memory / 1e6:,.1f} MB for {n_rows:,} rows, but what is kept of "
+                f"each (class, weight, number and scores, {state // max(1, n_rows)} bytes) takes "
+                f"{state / 1e6:,.1f} MB; give more memory, or a cluster with more workers."
+            )
+        return max(0, int(_SHARE * memory) - state - 8 * _SHARD_MATRICES * self.vectors**2)
 
 
 def span_size(problem: Problem, n: int, choice: Choice, options: SpanOptions) -> SpanSize:

@@ -109,6 +109,8 @@ class ChoiceOptions(CellOptions):
         How far from an edge two cells are averaged.
     in_span : Problem or None
         The problems of a span, where they are others than those of the exact machine and of cells.
+    n_rows : int or None
+        Rows that those of the problem are the first of; None where they are all.
     trial : TrialSizes
         Sizes of trials.
     """
@@ -119,6 +121,7 @@ class ChoiceOptions(CellOptions):
     in_a_span: bool = False
     blend: float = 0.2
     in_span: Problem | None = None
+    n_rows: int | None = None
     trial: TrialSizes = field(default_factory=TrialSizes)
 
 
@@ -161,6 +164,28 @@ def choose_engine(problem: Problem, options: ChoiceOptions) -> Decision:
     if engine == "cells" and not options.size_given:
         return size_of_cells(problem, _in_time(options))
     return Decision(engine, size)
+
+
+def choose_on_sample(problem: Problem, options: ChoiceOptions) -> Decision:
+    """Return the engine for rows that are too many to be here: a span or cells.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problems on the first `sample_rows(options.trial)` of the rows.
+    options : ChoiceOptions
+        What the engine is chosen for; `n_rows` are all rows.
+    """
+    if options.engine == "cells" or (options.loss == "hinge" and options.cuttable):
+        return size_of_cells(problem, _in_time(options))
+    if options.in_a_span or not options.cuttable:
+        return Decision("span", options.trial.cells[0])
+    return cells_or_span(problem, _in_time(options))
+
+
+def sample_rows(sizes: TrialSizes) -> int:
+    """Return how many rows a trial looks at, at the most."""
+    return sizes.learn + sizes.judge
 
 
 def _one_of_many(problem: Problem, options: ChoiceOptions) -> bool:
@@ -249,8 +274,8 @@ class Trial:
         learn : int, default=None
             and their number; None for that of `options`.
         """
-        most = options.trial.learn if learn is None else learn
-        learn = min(most, int(share * problem.n), problem.n // 2)
+        most, n = options.trial.learn if learn is None else learn, rows_of(problem, options)
+        learn = min(most, int(share * n), n // 2)
         size = min(learn + options.trial.judge, problem.n)
         # Rows come in the order of a hash: the first ones are a sample.
         trial = cls(
@@ -329,10 +354,15 @@ class Trial:
         return self.deadline.passed
 
 
+def rows_of(problem: Problem, options: ChoiceOptions) -> int:
+    """Return how many rows there are."""
+    return problem.n if options.n_rows is None else options.n_rows
+
+
 def cells_or_span(problem: Problem, options: ChoiceOptions) -> Decision:
     """Choose between the span and cells on held-out rows."""
     sizes = options.trial
-    many = problem.n >= sizes.least_rows
+    many = rows_of(problem, options) >= sizes.least_rows
     trial = Trial.of(problem, options, sizes.learn_share) if many else None
     if trial is None:
         return Decision("span", sizes.cells[0])

@@ -14,7 +14,7 @@ import numpy as np
 
 from widemargin.arrays import Vector
 from widemargin.problem import Folds, Problem
-from widemargin.svm.engine_choice import ChoiceOptions, Decision, decided
+from widemargin.svm.engine_choice import ChoiceOptions, Decision, decided, rows_of
 from widemargin.svm.scoring import GridScores, Judge
 from widemargin.svm.search import scores_in_cells, scores_in_span
 
@@ -39,9 +39,10 @@ def engine_of_grid(stated: Sequence[Stated], Cs: Vector, options: ChoiceOptions)
     best_cells, best_span, best_width = -1.0, -1.0, 0
     for w, of_width in enumerate(stated):
         of_cells, of_span = of_width()
-        learn = min(sizes.learn, int(sizes.learn_share * of_cells.n), of_cells.n // 2)
+        n = rows_of(of_cells, options)
+        learn = min(sizes.learn, int(sizes.learn_share * n), n // 2)
         size = min(learn + sizes.judge, of_cells.n)
-        few = of_cells.n < sizes.least_rows
+        few = n < sizes.least_rows
         if few or len(np.unique(of_cells.code[:learn])) < 2:
             return Decision("span", sizes.cells[0])
         cells = _best(_in_cells(of_cells, learn, size, Cs, options), options)
@@ -54,7 +55,8 @@ def engine_of_grid(stated: Sequence[Stated], Cs: Vector, options: ChoiceOptions)
 
     def of_half() -> float | None:
         problem, _ = stated[best_width]()
-        learn = min(sizes.learn, int(sizes.learn_share * problem.n), problem.n // 2)
+        n = rows_of(problem, options)
+        learn = min(sizes.learn, int(sizes.learn_share * n), n // 2)
         size = min(learn + sizes.judge, problem.n)
         return _best(_in_cells(problem, learn, size, Cs, options, learn // 2), options)
 

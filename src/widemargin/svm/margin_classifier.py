@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 
 from widemargin.balls import fit_on_set
 from widemargin.base import parameters as check
@@ -24,18 +23,21 @@ from widemargin.cells import (
 )
 from widemargin.device import Device
 from widemargin.expansion import Earlier, Fitted
-from widemargin.kernels import resolve_gamma
 from widemargin.loop import Ended, Resources
-from widemargin.places.loading import joined
-from widemargin.places.partitions import partitions_of
-from widemargin.places.sources import source_of
-from widemargin.places.span_of_shards import Statement, fit_span_of_shards
-from widemargin.problem import Problem, class_factors, encoded, one_vs_one, one_vs_rest
+from widemargin.places.collection import Collection
+from widemargin.places.partitions import is_large_map
+from widemargin.problem import Problem, one_vs_one
 from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
+from widemargin.svm.collection_fit import (
+    brought_here,
+    explained,
+    fit_to_collection,
+    rows_here,
+)
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.svm.exact_from_span import fit_exact_from_span
-from widemargin.svm.on_device import check_machine_there
+from widemargin.svm.on_device import check_machine_there, check_no_device
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
 _PAIRS_BYTES = 250_000_000
@@ -298,55 +300,62 @@ class MarginClassifier(KernelClassifier):
         self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
         self.engine_ = decision.engine
         self.multi_class_ = "ovo" if stated.partial else "ovr"
-        if not decision.reason:
-            return fitted
-        stopped = f"{fitted.certificate.stopped} (engine: {decision.reason})"
-        return replace(fitted, certificate=replace(fitted.certificate, stopped=stopped))
+        return explained(fitted, decision)
 
-    def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
-        """Fit a span to the rows of a Dask collection, out of core or on the current cluster."""
-        if self.engine in ("exact", "cells"):
-            raise ValueError(
-                f"engine={self.engine!r} needs rows in memory, but X is a Dask collection; use "
-                "engine='span', or pass X.compute()."
+    def comes_in_parts(self, X: Any) -> bool:
+        """Return whether rows are to be looked at in parts, where they lie."""
+        can_be = self.engine != "exact" and not self._precomputed()
+        # To a device a file travels block by block.
+        can_be = can_be and self.device in (None, "cpu")
+        return super().comes_in_parts(X) or (can_be and is_large_map(X, self.memory))
+
+    def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
+        """Fit the machine to rows that come in parts, out of core or on the current cluster."""
+        check_no_device(self.device)
+        if self._precomputed():
+            raise TypeError(
+                "X is a Dask collection, but kernel='precomputed' needs all kernel values in "
+                "memory; pass X.compute(), or the rows and a kernel by name."
             )
         with self._fitting() as resources:
-            source = source_of(partitions_of(X, y, sample_weight), self.memory, resources)
-            facts = source.facts()
-            every = joined(facts)
-            classes, _ = encoded(every.classes, every.weights)
-            check_classification_targets(classes)
+            collection = Collection.of(X, y, sample_weight, self.memory, resources)
             # Not before all rows were found to be good: nothing shall be half fitted.
             self._note_columns(X, reset=True)
-            gamma = self.gamma
-            if isinstance(gamma, str):
-                gamma = resolve_gamma(gamma, every.mean, every.variance)
-            pairs = self.multi_class == "ovo" and len(classes) > 2
-            table = one_vs_one(len(classes)) if pairs else one_vs_rest(len(classes))
-            factor = class_factors(self.class_weight, classes, classes, every.weights)
-            stated = Statement(self._kernel(float(gamma)), table, factor, self.C)
-            with reporting(self, every.n) as report:
-                options = self.options(replace(resources, report=report))
-                fitted, problem = fit_span_of_shards(source, facts, stated, options)
-            self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
-            self.engine_, self.multi_class_ = "span", "ovo" if pairs else "ovr"
-            self.classes_, self.gamma_ = classes, float(gamma)
-            self._keep(problem, fitted)
+            if brought_here(collection.every, self.options(resources)):
+                rows = rows_here(collection.source)
+                fitted = self._fit_rows(rows.X, rows.y, rows.weight, resources)
+                self._note_columns(X, reset=True)
+            else:
+                fitted = self._fit_elsewhere(collection, resources)
         self._warn(fitted)
         return self
+
+    def _fit_elsewhere(self, collection: Collection, resources: Resources) -> Fitted:
+        """Fit a span or cells to rows that stay where they are."""
+        gamma, n_classes = collection.gamma(self.gamma), len(collection.classes)
+        stated = collection.stated(self._kernel(gamma), "ovr", self.class_weight, self.C)
+        many = n_classes > 2
+        pairs = (many and self.multi_class == "ovo", lambda n: many and self.in_pairs(n, n_classes))
+        with reporting(self, collection.n) as report:
+            options = self.options(replace(resources, report=report))
+            found = fit_to_collection(collection.source, collection.facts, stated, pairs, options)
+        self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
+        self.engine_, self.multi_class_ = found.engine, "ovo" if found.problem.partial else "ovr"
+        self.classes_, self.gamma_ = collection.classes, gamma
+        self._keep(found.problem, found.fitted)
+        return found.fitted
 
     def stated(self, problem: Problem) -> Problem:
         """Return the problems of the exact machine and of cells: pairs of classes, if wanted."""
         n_classes = len(problem.table)
-        pairs = n_classes > 2 and self._pairs(problem)
+        pairs = n_classes > 2 and self.in_pairs(problem.n, n_classes)
         return problem.with_signs(one_vs_one(n_classes)) if pairs else problem
 
-    def _pairs(self, problem: Problem) -> bool:
+    def in_pairs(self, n: int, n_classes: int) -> bool:
         """Return whether the exact machine and cells are to be those of pairs of classes."""
         if self.multi_class != "auto" or not isinstance(self.max_vectors, str):
             return self.multi_class == "ovo"
-        n_classes = len(problem.table)
-        return 8 * problem.n * n_classes * (n_classes - 1) // 2 <= _PAIRS_BYTES
+        return 8 * n * n_classes * (n_classes - 1) // 2 <= _PAIRS_BYTES
 
     def options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
-    KernelEstimator,
     Labelled,
     reporting,
     warn_user,
@@ -26,19 +22,25 @@ from widemargin.base.estimator import (
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.placing import check_device, stand_in
 from widemargin.base.progress import ProgressBar
-from widemargin.device import Device, given_back
-from widemargin.loop import Deadline, Resources, Stop
+from widemargin.device import Device
+from widemargin.kernels import Kernel
+from widemargin.loop import Deadline, Resources
+from widemargin.places.collection import Collection
+from widemargin.places.labels import gathered_labels
 from widemargin.problem import Folds, Problem
+from widemargin.svm.answers_by_best import AnswersByBest
+from widemargin.svm.collection_search import CollectionSearch, is_gathered
 from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
-from widemargin.svm.grid import Grid, Width
+from widemargin.svm.grid import Found, Grid, Width
 from widemargin.svm.grid_search import GridSearch
+from widemargin.svm.grid_walk import GridWalk
 from widemargin.svm.margin_classifier import (
     CellParameters,
     MarginClassifier,
     check_cells,
     check_cuttable,
 )
-from widemargin.svm.on_device import check_machine_there
+from widemargin.svm.on_device import check_machine_there, check_no_device
 from widemargin.svm.scoring import HeldOut, Judge
 
 # Seconds that the final fit has in any case: there must be an answer.
@@ -50,7 +52,7 @@ _CELL_ROWS = TrialSizes().cells[0]
 
 
 @parameters
-class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator):
+class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     """`MarginClassifier` with C and gamma chosen by cross-validation, all folds in one fit.
 
     All values of C and all folds of one kernel width share their kernel values. On few rows these
@@ -71,7 +73,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         `gammas` a number: then it is the Gaussian and the Laplacian kernel, or the exponential one
         for more than 100 features, whose values take less time.
     cv : int, splitter or iterable, default=5
-        Folds, as in `GridSearchCV`.
+        Folds, as in `GridSearchCV`. A splitter gets the labels of a Dask collection, and zeros for
+        its rows.
     scoring : str or callable, default=None
         As in `GridSearchCV`; None is the accuracy, weighted by `sample_weight`. Only the decision
         function and predictions are there to be scored.
@@ -87,7 +90,8 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         How the best pair is found, and fitted to all rows: "auto" is by exact machines where
         `MarginClassifier` would take those and the kernel matrix of all rows fits into half of
         `memory`, and otherwise in a span or in cells, whichever does better on held-out rows of a
-        sample, each with its own best pair.
+        sample, each with its own best pair. So it is for a Dask collection, which is searched in
+        memory if it has up to 10,000 rows, and in a span if there is `scoring` and it has more.
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
         With ``engine="cells"``: the size or the centres of the cells; "auto" is 300 rows.
     overlap : float, default=0.3
@@ -218,11 +222,11 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Training rows; a kernel matrix if ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
+        y : array-like or Dask collection of shape (n_samples,)
             Labels of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like or Dask collection of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the score.
 
         Returns
@@ -231,87 +235,34 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             The fitted classifier.
         """
         with self._fitting(X) as resources:
-            data = self._labelled(X, y, sample_weight)
-            grid = self._grid()
-            if isinstance(self.cv, Integral):
-                check.check_count("cv", self.cv, least=2)
-            splits = check_cv(self.cv, data.y, classifier=True).split(stand_in(data.X), data.y)
-            folds = Folds(list(splits), data.weight)
-            with reporting(self, len(data.y), data.X, data.y, verbose=self.verbose > 1) as report:
-                best = self._searched(data, folds, grid, replace(resources, report=report))
+            collection: Collection | None = None
+            if self._machine().comes_in_parts(X):
+                check_no_device(self.device)
+                collection = Collection.of(X, y, sample_weight, self.memory, resources)
+                special = {"scored": self.scoring is not None, "precomputed": self._precomputed()}
+                if is_gathered(collection.every, self._machine(), resources.memory, **special):
+                    (X, y, sample_weight), collection = collection.in_memory(), None
+            if collection is None:
+                data = self._labelled(X, y, sample_weight)
+                X, y = data.X, data.y
+                best, found = self._searched(data, resources)
+            else:
+                best, found = self._searched_in_places(collection, resources)
+        # Whatever the search has kept of the rows is gone before the final fit begins.
+        collection = None
         best.max_time = _seconds(resources.deadline)
-        best.fit(data.X, data.y, sample_weight)
+        best.fit(X, y, sample_weight)
+        self._keep(found)
         self.best_estimator_: MarginClassifier = best
         self.classes_ = best.classes_
         self.certificate_ = best.certificate_
         self.n_iter_ = best.n_iter_
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the decision function of the best machine.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for the second class, or largest for the predicted one.
-        """
-        check_is_fitted(self)
-        answer: NDArray[np.float64] = self._asked("decision_function", X)
-        return answer
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each row: the sign, or the argmax, of `decision_function`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        check_is_fitted(self)
-        labels: NDArray[Any] = self._asked("predict", X)
-        return labels
-
-    def _asked(self, what: str, X: Any) -> Any:
-        """Return what the best machine says of rows."""
-        rows = self._validated(X, reset=False)
-        # CuPy's arrays are looked at as another library's.
-        return given_back(getattr(self.best_estimator_, what)(rows), X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        check_is_fitted(self)
-        self._validated(X, reset=False)
-        return self.best_estimator_.score(X, y, sample_weight)
+    # The steps of `fit`.
 
     def _check_on_device(self, device: Device) -> None:
         check_machine_there(self, device)
-
-    # The steps of `fit`.
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -346,21 +297,13 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
         named = self.kernels if isinstance(self.kernels, (list, tuple)) else [self.kernel]
         return any(isinstance(each, str) and each == "precomputed" for each in named)
 
-    def _searched(
-        self, data: Labelled, folds: Folds, grid: Grid, resources: Resources
-    ) -> MarginClassifier:
-        """Score the grid, and return the best machine, not fitted yet."""
+    def _searched(self, data: Labelled, resources: Resources) -> tuple[MarginClassifier, Found]:
+        """Score the grid on rows in memory."""
+        self._check_cv()
+        splits = check_cv(self.cv, data.y, classifier=True).split(stand_in(data.X), data.y)
+        folds = Folds(splits, data.weight)
         distinct = self._distinct(data, resources, apart=folds.kind)
-        scale = self._resolved_gamma("scale", distinct)
-        grid = grid.on(scale, self.n_features_in_)
-        search = GridSearch(
-            grid,
-            folds,
-            Judge(self.scoring, data.y, data.weight, data.classes),
-            self._options(resources, self.engine if distinct.rows.device is None else "span"),
-            ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0),
-            per_cell=self.per_cell and self.engine == "cells",
-        )
+        grid = self._grid().on(self._resolved_gamma("scale", distinct), self.n_features_in_)
         problem = self._problem(
             data, distinct, C=grid.Cs[0], gamma=1.0, class_weight=self.class_weight
         )
@@ -373,30 +316,77 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             pairs = self._machine().stated(own)
             return pairs, pairs if self.multi_class == "ovo" else own
 
-        search.run(stated, gamma)
-        search.bar.close()
-        self._keep(search)
-        if search.cut is not None:
-            self._warn(search.cut, int(search.found.finished.sum()), grid)
-        return self._best_machine(search)
+        judge = Judge(self.scoring, data.code, data.weight, data.classes)
+        per_cell = self.per_cell and self.engine == "cells"
+        with self._reporting(len(data.y), resources, data.X, data.y) as options:
+            if distinct.rows.device is not None:
+                options = replace(options, engine="span")
+            shown = (grid, folds.n, options, self._bar(grid))
+            search = GridSearch(*shown, folds, judge, stated, gamma, per_cell)
+            return self._walked(search)
 
-    def _options(self, resources: Resources, engine: str) -> ChoiceOptions:
+    def _searched_in_places(
+        self, collection: Collection, resources: Resources
+    ) -> tuple[MarginClassifier, Found]:
+        """Score the grid on rows that stay where they are."""
+        self._check_cv()
+        columns = 0 if self.scoring is None else len(collection.classes)
+        labels = gathered_labels(collection.source, collection.n, resources.memory, columns)
+        folds = labels.folds(self.cv)
+        # Not before all rows were found to be good: nothing shall be half fitted.
+        self._note_columns(collection.given[0], reset=True)
+        grid = self._grid().on(collection.gamma("scale"), self.n_features_in_)
+
+        def kernel(width: Width) -> Kernel:
+            gamma = 1.0 if width.gamma is None else collection.gamma(width.gamma)
+            return self._kernel(gamma, width.kernel)
+
+        per_cell = self.per_cell and self.engine == "cells"
+        given = (grid, self._machine(), kernel, self.scoring, per_cell)
+        search = CollectionSearch(collection, labels, folds, *given)
+        with self._reporting(collection.n, resources) as options:
+            return self._walked(search.walk(options, self._bar(grid)))
+
+    def _check_cv(self) -> None:
+        if isinstance(self.cv, Integral):
+            check.check_count("cv", self.cv, least=2)
+
+    def _bar(self, grid: Grid) -> ProgressBar:
+        return ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0)
+
+    @contextmanager
+    def _reporting(self, n: int, resources: Resources, *data: Any) -> Iterator[ChoiceOptions]:
+        """Yield how machines are fitted, each step of which is told."""
+        with reporting(self, n, *data, verbose=self.verbose > 1) as report:
+            yield self._options(replace(resources, report=report))
+
+    def _walked(self, search: GridWalk) -> tuple[MarginClassifier, Found]:
+        """Go through the grid; return the best machine, not fitted yet, and all scores."""
+        search.run()
+        search.bar.close()
+        index = search.best()
+        if search.cut is not None:
+            # Before the final fit begins.
+            warn_user(search.said_of_cut(index))
+        return self._best_machine(search, index), search.found
+
+    def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what a search is to know of the parameters."""
-        chosen = self._machine().options(resources)
+        machine = self._machine()
+        machine.n_features_in_ = self.n_features_in_
+        chosen = machine.options(resources)
         size = _CELL_ROWS if isinstance(self.cells, str) else self.cells
-        return replace(chosen, cells=size, loss="squared_hinge", engine=engine)
+        return replace(chosen, cells=size, loss="squared_hinge")
 
     def _machine(self, **found: Any) -> MarginClassifier:
         names = MarginClassifier().get_params(deep=False)
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        machine = MarginClassifier(**shared | found)
-        machine.n_features_in_ = self.n_features_in_
-        return machine
+        return MarginClassifier(**shared | found)
 
-    def _best_machine(self, search: GridSearch) -> MarginClassifier:
+    def _best_machine(self, search: GridWalk, index: int) -> MarginClassifier:
         """Return the machine with the best parameters, in the engine that they were found in."""
-        best = self._machine(**self.best_params_)
-        engine = search.engines[self.best_index_ % len(search.grid.widths)]
+        best = self._machine(**search.grid.params[index])
+        engine = search.engines[index % len(search.grid.widths)]
         if self.engine == "auto":
             best.engine = engine
         if search.choices is not None:
@@ -408,24 +398,11 @@ class MarginClassifierCV(CallbackSupportMixin, ClassifierMixin, KernelEstimator)
             best.cells = _CELL_ROWS
         return best
 
-    def _keep(self, search: GridSearch) -> None:
-        index, score = search.found.best()
-        if search.interrupted and np.isnan(score):
-            raise KeyboardInterrupt("the search was interrupted before it had any score")
-        self.cv_results_ = search.found.results()
-        self.best_index_, self.best_score_ = index, score
-        self.best_params_ = self.cv_results_["params"][index]
-        self.n_splits_ = search.folds.n
-
-    def _warn(self, cut: Stop, n_finished: int, grid: Grid) -> None:
-        """Say that the search was cut short, before the final fit begins."""
-        n_Cs = len(grid.Cs)
-        warn_user(
-            f"The search of MarginClassifierCV was cut short ({cut.reason}): {n_finished * n_Cs} "
-            f"of {len(grid.widths) * n_Cs} pairs of C and gamma have been scored with machines "
-            f"that are finished. {self.best_params_} is the best that is known, and is fitted now; "
-            "give it more time, or a smaller grid.",
-        )
+    def _keep(self, found: Found) -> None:
+        self.cv_results_ = found.results()
+        self.best_index_, self.best_score_ = found.best()
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+        self.n_splits_ = found.scores.shape[2]
 
 
 def _seconds(deadline: Deadline) -> float | None:

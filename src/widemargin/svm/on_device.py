@@ -20,3 +20,12 @@ def check_machine_there(machine: Any, device: Device) -> None:
     kernels = getattr(machine, "kernels", None)
     for kernel in kernels if isinstance(kernels, list | tuple) else [machine.kernel]:
         check_on_device(make_kernel(kernel, kernel_params=machine.kernel_params), device)
+
+
+def check_no_device(device: str | None) -> None:
+    """Raise if rows that come in parts are wanted on a device."""
+    if device not in (None, "cpu"):
+        raise ValueError(
+            f"device={device!r} needs rows in one array, but X comes in parts, such as a Dask "
+            "collection; use device=None, or pass X.compute()."
+        )

@@ -45,8 +45,8 @@ class Judge:
     ----------
     scoring : str, callable or None
         As in `GridSearchCV`; None is the accuracy, weighted.
-    y : ndarray of shape (n_samples,)
-        Labels of all rows.
+    code : ndarray of int of shape (n_samples,)
+        Class of each row.
     weight : ndarray of shape (n_samples,)
         Their weights.
     classes : ndarray of shape (n_classes,)
@@ -54,8 +54,8 @@ class Judge:
     """
 
     scoring: Any
-    y: NDArray[Any]
-    weight: NDArray[np.float64]
+    code: NDArray[Any]
+    weight: NDArray[Any]
     classes: NDArray[Any]
 
     def score(self, rows: IndexArray, values: NDArray[Any]) -> float:
@@ -63,7 +63,7 @@ class Judge:
         if not len(rows):
             return float("nan")
         held = HeldOut(self.classes, values[:, 0] if values.shape[1] == 1 else values)
-        y = self.y[rows]
+        y = self.classes[self.code[rows]]
         if self.scoring is None:
             # scikit-learn's `accuracy_score` takes longer than small machines do.
             weight = self.weight[rows]
@@ -82,14 +82,15 @@ class Judge:
         if self.scoring is None:
             answer = winners(self.classes, values[:, 0] if values.shape[1] == 1 else values)
             np.add.at(weight, part, self.weight[rows])
-            np.add.at(score, part, self.weight[rows] * (answer == self.y[rows]))
+            right = answer == self.classes[self.code[rows]]
+            np.add.at(score, part, self.weight[rows] * right)
             return np.divide(score, weight, out=score, where=weight > 0), weight
         order = np.argsort(part, kind="stable")
         first = np.searchsorted(part[order], np.arange(n_parts + 1))
         for p in range(n_parts):
             members = order[first[p] : first[p + 1]]
-            y = self.y[rows[members]]
-            if (y == y[:1]).all():
+            code = self.code[rows[members]]
+            if (code == code[:1]).all():
                 continue
             try:
                 found = self.score(rows[members], values[members])
