@@ -1,6 +1,7 @@
 """Estimators take arrays of a device, and answer with such."""
 
 import pickle
+import tempfile
 
 import numpy as np
 import pytest
@@ -120,16 +121,32 @@ def test_device_cpu_works_with_numpy_and_gives_back_what_came(device):
         assert device_of(there.predict(device.array(X))) == device
 
 
-@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array], ids=["array", "csr"])
-def test_a_named_device_takes_numpy_and_gives_numpy(stored):
+def _pixels(X):
+    return np.clip(np.round(30 * X + 128), 0, 255).astype(np.uint8)
+
+
+def _mapped(X):
+    """Rows of a file are read block by block."""
+    with tempfile.TemporaryFile() as file:
+        mapped = np.memmap(file, dtype=X.dtype, shape=X.shape)
+    mapped[...] = X
+    return mapped
+
+
+@pytest.mark.parametrize(
+    "stored", [np.asarray, np.asfortranarray, sparse.csr_array, _pixels, _mapped]
+)
+@pytest.mark.parametrize("memory", ["auto", 2_000_000])
+def test_a_named_device_takes_numpy_and_gives_numpy(stored, memory):
     torch = pytest.importorskip("torch")
     name = "cuda" if torch.cuda.is_available() else "cpu:0"
     X, y = _data(3)
-    here = _machine().fit(stored(X), y)
-    there = _machine(device=name).fit(stored(X), y)
-    found = there.decision_function(stored(X))
-    assert isinstance(found, np.ndarray) and isinstance(there.predict(stored(X)), np.ndarray)
-    assert_allclose(found, here.decision_function(stored(X)), atol=0.02)
+    X = stored(X)
+    here = _machine(memory=memory).fit(X, y)
+    there = _machine(memory=memory, device=name).fit(X, y)
+    found = there.decision_function(X)
+    assert isinstance(found, np.ndarray) and isinstance(there.predict(X), np.ndarray)
+    assert_allclose(found, here.decision_function(X), atol=0.02)
     assert_array_equal(there.support_, here.support_)
     assert type(there.support_vectors_) is type(here.support_vectors_)
 

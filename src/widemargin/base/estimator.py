@@ -22,7 +22,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from widemargin.arrays import Vector
 from widemargin.base import parameters as check
 from widemargin.base.parameters import check_parameters, keyword, parameters
-from widemargin.base.placing import checked_labels, checked_rows, device_for, stand_in
+from widemargin.base.placing import (
+    checked_labels,
+    checked_rows,
+    device_for,
+    stand_in,
+    travels_whole,
+)
 from widemargin.certificate import Certificate
 from widemargin.device import (
     Device,
@@ -280,6 +286,8 @@ class KernelEstimator(BaseEstimator):
 
     def _rows(self, X: Any, resources: Resources) -> Rows:
         device = self._device(X)
+        if device is not None and travels_whole(X, resources.memory):
+            X = device.array(X)
         if device is not None and is_device_array(X):
             return DeviceRows(X, device, resources.memory, resources.threads)
         rows = as_rows(

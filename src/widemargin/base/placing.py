@@ -22,6 +22,11 @@ from widemargin.device import (
     worked_on,
 )
 
+# Types of numbers that every library has.
+_TRAVELLING = ("float32", "float64", "int64", "int32", "int16", "uint8")
+# The share of a device's memory that rows may take which could also come block by block.
+_WHOLE_SHARE = 0.2
+
 
 def check_device(name: str, value: Any) -> None:
     """Raise unless a value can name a device; whether there is one is asked when it is used."""
@@ -44,6 +49,15 @@ def device_for(setting: str | None, X: Any) -> Device | None:
     if setting is None:
         return device_of(X) if is_device_array(X) else None
     return None if setting == "cpu" else named_device(setting)
+
+
+def travels_whole(X: Any, memory: int) -> bool:
+    """Return whether rows of this machine go to a device at once, rather than block by block.
+
+    There they are hashed, sorted and put into order far sooner; a file is read as it is needed.
+    """
+    known = isinstance(X, np.ndarray) and X.dtype.name in _TRAVELLING
+    return known and not isinstance(X, np.memmap) and X.nbytes <= _WHOLE_SHARE * memory
 
 
 def checked_rows(estimator: Any, X: Array, device: Device, reset: bool, least: int = 1) -> Array:

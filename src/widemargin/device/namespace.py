@@ -30,6 +30,9 @@ Array = Any
 
 # Namespaces whose arrays cannot be written to, or are not dense.
 _OTHERS = (is_dask_array, is_jax_array, is_ndonnx_array, is_pydata_sparse_array)
+# Bytes of an array from which it is pinned before it travels to a GPU, and to which.
+_PINNED_FROM = 1 << 20
+_PINNED_TO = 1 << 29
 # The part of a device's free memory that "auto" stands for.
 _SHARE_OF_FREE = 0.75
 
@@ -84,7 +87,11 @@ class Device:
         plain = np.ascontiguousarray(values)
         if not plain.flags.writeable or (not self.is_cuda and plain is values):
             plain = plain.copy()
-        return torch.from_numpy(plain).to(self.where)
+        tensor = torch.from_numpy(plain)
+        if self.is_cuda and _PINNED_FROM <= plain.nbytes <= _PINNED_TO:
+            # From pinned memory, in which torch keeps room, a copy goes on while others work.
+            return tensor.pin_memory().to(self.where, non_blocking=True)
+        return tensor.to(self.where)
 
     def index(self, positions: NDArray[Any]) -> Array:
         """Return positions on the device."""

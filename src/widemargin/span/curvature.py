@@ -226,7 +226,9 @@ class Curvature:
             # Scaled, for a gradient may leave the range of float32.
             answer[:, columns] = basis.solved(factor, right[:, columns] / scale) * scale
 
-        for _ in ordered_map(work, alike.values(), self.problem.threads):
+        # A device has threads of its own.
+        threads = self.problem.threads if self.shards.device is None else 1
+        for _ in ordered_map(work, alike.values(), threads):
             pass
         return answer
 
