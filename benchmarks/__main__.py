@@ -17,6 +17,7 @@ BENCHMARKS = {
     "cells": "cells: beside peers, half a million rows, the engine of auto, growth, edges",
     "middle": "150 to 60,000 rows, C and γ given: beside LIBSVM and others; searches",
     "places": "out of core and on a Dask cluster: agreement, deaths, growth, peers, cells",
+    "gpu": "fits on a GPU, from arrays of the device and of NumPy; a search; floors",
     "papers": "cells of the papers' tables that are met, short or not run, and why",
     "readme": "writes the figures of README.md from the results; --check only compares",
     "span": "the span fit: over its floor, growth with the rows, cross-validation, features",

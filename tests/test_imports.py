@@ -15,6 +15,7 @@ HOUSE = Path(widemargin.__file__).parent
 LEVELS = (
     ("arrays", "certificate", "threads"),
     ("kernels", "loop", "rows"),
+    ("device",),
     ("expansion", "kernel_between", "problem", "qp"),
     ("balls", "scatter", "span"),
     ("cells", "directions", "pairs"),

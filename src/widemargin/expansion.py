@@ -16,11 +16,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.certificate import Certificate
+from widemargin.device import Array, block_on_device, kernel_with, to_numpy
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_finite
 from widemargin.loop import Resources, Stop
 from widemargin.rows import Rows
 from widemargin.threads import scratch
+
+# Bytes of a block of kernel values on a device.
+_BYTES_THERE = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,26 @@ class Expansion:
         visit = partial(self._at_block, at_a_time=at_a_time)
         width = min(at_a_time, len(self.vectors)) + self.width
         return rows.gather(visit, index, width=width, dtype=dtype)
+
+    def values_there(self, rows: Rows) -> Array:
+        """Return the values at all rows, in float64 on the rows' device.
+
+        Vectors stay there until those of NumPy's, from which they were copied, are gone.
+        """
+        device, n = rows.device, rows.shape[0]
+        kernel, vectors = kernel_with(self.kernel, device, self.vectors)
+        coef = device.array(self.coef, np.float64)
+        bias = device.array(np.broadcast_to(self.intercept, self.coef.shape[1:]), np.float64)
+        total = device.empty((n, self.width), np.float64)
+        each = 8 * (self.vectors.shape[0] + self.vectors.shape[1] + 2)
+        step = max(16, min(_BYTES_THERE, rows.memory // 16) // each)
+        for begin in range(0, n, step):
+            where = slice(begin, min(n, begin + step))
+            operand = kernel.rows(block_on_device(rows, device, where))
+            values = kernel.values(operand, vectors)
+            total[where, :] = device.xp.matmul(values, coef) + bias
+        check_finite(self.kernel, to_numpy(device.xp.sum(total, axis=0)))
+        return total
 
     def _at_block(self, block: Any, where: slice, at_a_time: int) -> Matrix:
         return self(block, at_a_time)

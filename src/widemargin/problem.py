@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from widemargin.arrays import Codes, IndexArray, Matrix, Vector
+from widemargin.device import Array, device_of, is_device_array
 from widemargin.kernels import Kernel
 from widemargin.rows import Rows, weighted_moments
 
@@ -344,17 +345,39 @@ def one_vs_one(n_classes: int) -> Matrix:
     return table
 
 
-def class_scores(values: NDArray[Any], n_classes: int) -> Matrix:
+def class_scores(values: Any, n_classes: int) -> Any:
     """Return a score for each class from the decision values of all pairs, votes above all.
 
     A class has a vote from each pair that it wins, and less than half a vote for how clearly it
     wins and loses: that decides between equals.
     """
     table = one_vs_one(n_classes)
-    votes = (values > 0) @ np.maximum(table, 0.0).T + (values < 0) @ np.maximum(-table, 0.0).T
+    won, lost = np.maximum(table, 0.0).T, np.maximum(-table, 0.0).T
+    if is_device_array(values):
+        return _class_scores_there(values, table, won, lost)
+    votes = (values > 0) @ won + (values < 0) @ lost
     clearly = values @ table.T
     scores: Matrix = votes + clearly / (3.0 * (np.abs(clearly) + 1.0))
     return scores
+
+
+def _class_scores_there(values: Array, table: Matrix, won: Matrix, lost: Matrix) -> Array:
+    device = device_of(values)
+    xp = device.xp
+    positive, negative = (xp.astype(each, xp.float64) for each in (values > 0, values < 0))
+    votes = xp.matmul(positive, device.array(won)) + xp.matmul(negative, device.array(lost))
+    clearly = xp.matmul(values, device.array(np.ascontiguousarray(table.T)))
+    return votes + clearly / (3.0 * (xp.abs(clearly) + 1.0))
+
+
+def differences(values: Any, n_classes: int) -> Any:
+    """Return the differences of the values of classes, a column for each pair of them."""
+    first, second = np.triu_indices(n_classes, 1)
+    if not is_device_array(values):
+        return values[:, first] - values[:, second]
+    device = device_of(values)
+    left, right = (device.xp.take(values, device.index(i), axis=1) for i in (first, second))
+    return left - right
 
 
 def class_factors(
@@ -387,6 +410,21 @@ def check_prices(C: float, weight: Vector) -> None:
 
 def winners(classes: NDArray[Any], scores: NDArray[Any]) -> NDArray[Any]:
     """Return the labels that decision values speak for: their sign, or their argmax."""
-    place = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-    labels: NDArray[Any] = classes[place]
+    labels: NDArray[Any] = classes[places_of_winners(scores)]
     return labels
+
+
+def places_of_winners(scores: Any) -> Any:
+    """Return the numbers of the classes that decision values speak for."""
+    if not is_device_array(scores):
+        return (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+    xp = device_of(scores).xp
+    return xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
+
+
+def labels_at(classes: NDArray[Any], place: Any) -> Any:
+    """Return labels by their numbers, where the numbers are."""
+    if not is_device_array(place):
+        return classes[place]
+    device = device_of(place)
+    return device.xp.take(device.array(classes), place)

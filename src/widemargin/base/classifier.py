@@ -22,10 +22,24 @@ from widemargin.base.estimator import (
 )
 from widemargin.base.lazy_answers import LazyAnswers
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.device import (
+    Array,
+    Device,
+    check_on_device,
+    given_back,
+    to_numpy,
+)
 from widemargin.expansion import Earlier, Expansion, Fitted
 from widemargin.loop import Resources
 from widemargin.places.partitions import is_collection
-from widemargin.problem import Problem, class_scores, one_vs_one, winners
+from widemargin.problem import (
+    Problem,
+    class_scores,
+    differences,
+    labels_at,
+    one_vs_one,
+    places_of_winners,
+)
 from widemargin.rows import Rows
 
 
@@ -65,7 +79,7 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
         """
         if self.comes_in_parts(X):
             return self._fit_in_parts(X, y, sample_weight)
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             fitted = self._fit_rows(X, y, sample_weight, resources)
         self._warn(fitted)
         return self
@@ -117,15 +131,19 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
         if is_collection(X):
             lazy: NDArray[np.float64] = self._lazily(type(self).decision_function, X)
             return lazy
-        values = self._values_at(X)
+        if self._device(X) is not None:
+            there: NDArray[np.float64] = given_back(self._shaped(self._values_there(X)), X)
+            return there
+        answer: NDArray[np.float64] = given_back(self._shaped(self._values_at(X)), X)
+        return answer
+
+    def _shaped(self, values: Any) -> Any:
+        """Return the columns that a user wants of the values of all problems."""
         if len(self.classes_) == 2:
             return values[:, 0]
         if getattr(self, "decision_function_shape", "ovr") == "ovr":
             return self._class_scores(values)
-        if self._in_pairs():
-            return values
-        first, second = np.triu_indices(len(self.classes_), 1)
-        return values[:, first] - values[:, second]
+        return values if self._in_pairs() else differences(values, len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row: the sign, or the argmax, of `decision_function`.
@@ -143,9 +161,16 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
         if is_collection(X):
             lazy: NDArray[Any] = self._lazily(type(self).predict, X)
             return lazy
-        values = self._values_at(X)
+        there = self._device(X) is not None
+        values = self._values_there(X) if there else self._values_at(X)
         two = len(self.classes_) == 2
-        return winners(self.classes_, values[:, 0] if two else self._class_scores(values))
+        place = places_of_winners(values[:, 0] if two else self._class_scores(values))
+        if self.classes_.dtype.kind not in "biuf":
+            # Only NumPy has arrays of text.
+            text: NDArray[Any] = self.classes_[to_numpy(place)]
+            return text
+        labels: NDArray[Any] = given_back(labels_at(self.classes_, place), X)
+        return labels
 
     def _values_at(self, X: Any) -> Matrix:
         """Return the decision values of a user's rows, a column for each problem."""
@@ -153,6 +178,20 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
         X = self._validated(X, reset=False)
         with self._computing() as resources:
             return self._decision(self._rows(X, resources))
+
+    def _values_there(self, X: Any) -> Array:
+        """Return the decision values of rows on a device, a column for each problem."""
+        check_is_fitted(self)
+        device = self._device(X)
+        assert device is not None
+        X = self._validated(X, reset=False)
+        self._check_answers_on(device)
+        with self._computing(device) as resources:
+            return self._expansion().values_there(self._rows(X, resources))
+
+    def _check_answers_on(self, device: Device) -> None:
+        """Raise if the machine has no decision values on a device."""
+        check_on_device(self._kernel(self.gamma_), device)
 
     def _decision(self, rows: Rows) -> Matrix:
         """Return the decision values of rows, a column for each problem."""

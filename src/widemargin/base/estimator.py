@@ -22,7 +22,22 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from widemargin.arrays import Vector
 from widemargin.base import parameters as check
 from widemargin.base.parameters import check_parameters, keyword, parameters
+from widemargin.base.placing import (
+    checked_labels,
+    checked_rows,
+    device_for,
+    stand_in,
+    travels_whole,
+)
 from widemargin.certificate import Certificate
+from widemargin.device import (
+    Device,
+    DeviceRows,
+    exact_products,
+    is_device_array,
+    moments,
+    to_numpy,
+)
 from widemargin.kernels import Kernel, make_kernel, resolve_gamma
 from widemargin.loop import Deadline, Report, Resources
 from widemargin.places.loading import Facts
@@ -36,7 +51,6 @@ from widemargin.rows import (
     check_memory,
     distinct_rows,
     parse_memory,
-    weighted_moments,
 )
 from widemargin.threads import n_threads, single_threaded_blas, threads_kept
 
@@ -111,18 +125,26 @@ class KernelEstimator(BaseEstimator):
     # The context of a fit.
 
     @contextmanager
-    def _fitting(self) -> Iterator[Resources]:
-        """Check the parameters, start the clock, and let our own threads decide inside."""
+    def _fitting(self, X: Any = None) -> Iterator[Resources]:
+        """Check the parameters, start the clock, and let our own threads decide inside.
+
+        `X` are the rows, of those who can work on a device.
+        """
         self._check_parameters()
         deadline = Deadline.after(getattr(self, "max_time", None))
-        with self._computing() as resources:
+        device = self._device(X)
+        if device is not None:
+            self._check_on_device(device)
+        with self._computing(device) as resources:
             yield replace(resources, deadline=deadline, seed=self._seed())
 
     @contextmanager
-    def _computing(self) -> Iterator[Resources]:
-        """Yield threads and memory; inside, BLAS has one thread."""
+    def _computing(self, device: Device | None = None) -> Iterator[Resources]:
+        """Yield threads and memory, that of the device if there is one; BLAS has one thread."""
         threads, memory = n_threads(self.n_jobs), parse_memory(self.memory)
-        with single_threaded_blas(), threads_kept(threads):
+        if device is not None and isinstance(self.memory, str) and self.memory == "auto":
+            memory = device.free_memory() or memory
+        with single_threaded_blas(), threads_kept(threads), exact_products(device):
             yield Resources(threads=threads, memory=memory)
 
     def _check_parameters(self) -> None:
@@ -141,6 +163,23 @@ class KernelEstimator(BaseEstimator):
         for name in names:
             if hasattr(self, name):
                 delattr(self, name)
+
+    # Devices.
+
+    def _device(self, X: Any) -> Device | None:
+        """Return the device that rows are worked on; None is this machine, with NumPy."""
+        return device_for(getattr(self, "device", None), X)
+
+    def _check_on_device(self, device: Device) -> None:
+        """Raise if the estimator, with its parameters, cannot be fitted on a device."""
+        raise TypeError(self._not_there(device))
+
+    def _not_there(self, device: Device) -> str:
+        name = type(self).__name__
+        return (
+            f"X is an array on the device {str(device)!r}, where {name} cannot work; pass a NumPy "
+            "array, such as X.cpu().numpy()."
+        )
 
     # The kernel.
 
@@ -162,8 +201,8 @@ class KernelEstimator(BaseEstimator):
             return 1.0
         if not isinstance(gamma, str):
             return float(gamma)
-        moments = weighted_moments(distinct.rows, distinct.weight)
-        return resolve_gamma(gamma, moments.mean, moments.variance)
+        found = moments(distinct.rows, distinct.weight)
+        return resolve_gamma(gamma, found.mean, found.variance)
 
     def _gamma_of(self, gamma: Any, facts: Facts) -> float:
         """Return a kernel width as a number, given what is known of a Dask collection."""
@@ -183,6 +222,18 @@ class KernelEstimator(BaseEstimator):
                 f"X is a Dask collection, which {type(self).__name__} cannot work on with these "
                 "parameters; pass X.compute() if the rows fit into memory."
             )
+        if is_device_array(X):
+            device, labelled = self._device(X), not (isinstance(y, str) and y == "no_validation")
+            if device is not None:
+                reset, least = checks.get("reset", True), checks.get("ensure_min_samples", 1)
+                if not hasattr(self, "device"):
+                    raise TypeError(self._not_there(device))
+                labels = checked_labels(X, y, self) if labelled else None
+                rows = checked_rows(self, X, device, reset, least)
+                return (rows, labels) if labelled else rows
+            X, y = to_numpy(X), to_numpy(y) if is_device_array(y) else y
+        elif is_device_array(y):
+            y = to_numpy(y)
         return validate_data(
             self, X, y, dtype="numeric", accept_sparse="csr", accept_large_sparse=True, **checks
         )
@@ -217,8 +268,10 @@ class KernelEstimator(BaseEstimator):
         """Return the weights of rows, and raise if a kernel matrix is not one."""
         if self._precomputed():
             _check_kernel_matrix(X)
+        if is_device_array(sample_weight):
+            sample_weight = to_numpy(sample_weight)
         weight: Vector = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            sample_weight, stand_in(X), dtype=np.float64, ensure_non_negative=True
         )
         return weight
 
@@ -232,12 +285,18 @@ class KernelEstimator(BaseEstimator):
         return Labelled(X, y, weight, classes, code)
 
     def _rows(self, X: Any, resources: Resources) -> Rows:
-        return as_rows(
+        device = self._device(X)
+        if device is not None and travels_whole(X, resources.memory):
+            X = device.array(X)
+        if device is not None and is_device_array(X):
+            return DeviceRows(X, device, resources.memory, resources.threads)
+        rows = as_rows(
             X,
             memory=resources.memory,
             threads=resources.threads,
             precomputed=self._precomputed(),
         )
+        return rows if device is None else rows.placed(device)
 
     def _distinct(
         self, data: Labelled, resources: Resources, apart: NDArray[np.intp] | None = None

@@ -16,6 +16,8 @@ from widemargin.arrays import IndexArray
 from widemargin.base import parameters as check
 from widemargin.base.estimator import KernelEstimator
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.placing import check_device, stand_in
+from widemargin.device import Device, check_on_device, given_back, is_device_array, to_numpy
 from widemargin.expansion import Expansion
 from widemargin.kernels import Kernel
 from widemargin.loop import Resources
@@ -24,7 +26,14 @@ from widemargin.places.partitions import is_collection
 from widemargin.places.span_vectors import core_vectors, drawn_vectors
 from widemargin.problem import Problem, encoded, one_vs_rest
 from widemargin.rows import Distinct, Rows, distinct_rows
-from widemargin.span import Basis, CoreVectors, SpanOptions, Vectors, as_strategy, solve_in_span
+from widemargin.span import (
+    CoreVectors,
+    SpanOptions,
+    Vectors,
+    as_strategy,
+    no_vectors,
+    solve_in_span,
+)
 
 # Relative gap of the machine whose vectors are "core": where its margin lies, roughly.
 _CORE_TOL = 1e-2
@@ -61,6 +70,9 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         largest k(z, z), are left out.
     memory : int or str, default="auto"
         Budget for blocks of rows.
+    device : str, default=None
+        Where rows are mapped: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs PyTorch); None is
+        where X is. Features are what the rows are: arrays of PyTorch and CuPy stay on their device.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -105,6 +117,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
     vectors: Any = keyword("kmeans", check.landmarks)
     gamma: Any = keyword("scale", check.gamma)
     tol: float = keyword(1e-9, check.not_negative)
+    device: str | None = keyword(None, check_device)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpanMap:
         """Choose the vectors.
@@ -125,7 +138,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         """
         if is_collection(X):
             return self._fit_collection(X, y, sample_weight)
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             X = self._validated(X)
             weight = self._weights(X, sample_weight)
             if not weight.any():
@@ -188,7 +201,7 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
 
     def _fit_basis(self, rows: Rows, number: IndexArray, kernel: Kernel, vectors: Vectors) -> None:
         """Set the attributes of the map; rows have numbers among those of the user."""
-        basis = Basis.of(kernel, vectors, self.tol, rows)
+        basis = no_vectors(rows.device).extended(kernel, vectors, self.tol, rows)
         if not basis.size:
             raise ValueError(
                 f"kernel={kernel.name!r} is zero or negative on all vectors of this data, which "
@@ -208,8 +221,9 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         resources: Resources,
     ) -> Distinct:
         """Return the rows that are vectors of a machine fitted to the labels."""
-        labels = column_or_1d(_required(y))
-        check_consistent_length(rows.X, labels)
+        required = _required(y)
+        labels = column_or_1d(to_numpy(required) if is_device_array(required) else required)
+        check_consistent_length(stand_in(rows.X), labels)
         classes, code = encoded(labels, weight)
         check_classification_targets(labels)
         distinct = distinct_rows(rows, code, weight)
@@ -250,17 +264,27 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
 
     def _transformed(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
+        device, given = self._device(X), X
         X = self._validated(X, reset=False)
-        with self._computing() as resources:
+        with self._computing(device) as resources:
             rows = self._rows(X, resources)
-            return self.expansion().values(rows, dtype=rows.dtype)
+            if device is None:
+                values = self.expansion().values(rows, dtype=rows.dtype)
+            else:
+                there = self.expansion().values_there(rows)
+                values = device.xp.astype(there, device.dtype(rows.dtype), copy=False)
+        features: NDArray[Any] = given_back(values, given)
+        return features
+
+    def _check_on_device(self, device: Device) -> None:
+        check_on_device(self._kernel(1.0), device)
 
     def expansion(self) -> Expansion:
         """Return the features as functions in the span of the vectors."""
         check_is_fitted(self)
         coef = np.ascontiguousarray(self.normalization_.T)
         # In float64: the map may enlarge the rounding of kernel values, and features are kept.
-        vectors = self.components_.astype(np.float64)
+        vectors = self.components_.astype(np.float64, copy=False)
         return Expansion(self._kernel(self.gamma_), vectors, coef)
 
     @property

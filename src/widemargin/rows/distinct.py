@@ -72,7 +72,7 @@ def distinct_rows(rows: Rows, code: NDArray[np.intp], weight: NDArray[np.float64
         return Distinct(nothing, kept, code[kept], np.zeros(0), nowhere)
     # Blocks of neighbours are read faster than rows by their numbers.
     key = row_keys(rows, code[kept], None if len(kept) == len(weight) else kept)
-    order = np.argsort(key)
+    order = rows.sorting(key)
     first = np.ones(len(kept), dtype=bool)
     first[1:] = np.diff(key[order]) != 0
     if not first.all():
@@ -107,7 +107,9 @@ def row_keys(
     if not len(code):
         return np.empty(0, dtype=np.uint64)
     constants = _column_constants(rows.shape[1])
-    key = rows.gather(_RowHash(constants), index, most_rows=TALL)
+    key = rows.hashed(constants, _MIX, index)
+    if key is None:
+        key = rows.gather(_RowHash(constants), index, most_rows=TALL)
     return _mix(key + _mix((code + 1).astype(np.uint64)))
 
 

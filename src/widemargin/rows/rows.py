@@ -50,10 +50,14 @@ class Rows(ABC):
     ----------
     vectors_at_a_time : int
         Vectors to set against a block at a time.
+    device : Device or None
+        Where what is made of the rows shall be kept: None is this machine.
     """
 
     _most_rows = 1024
     vectors_at_a_time = 16384
+    # None is this machine; a ``device.Device`` otherwise.
+    device: Any = None
 
     def __init__(self, X: Any, memory: int, threads: int) -> None:
         self.X = X
@@ -78,6 +82,27 @@ class Rows(ABC):
         view = copy(self)
         view._keys = self.keys if keys is None else keys
         return view
+
+    def hashed(
+        self, constants: NDArray[np.uint64], mix: np.uint64, index: IndexArray | None
+    ) -> NDArray[np.uint64] | None:
+        """Return hashes of rows if they are not to be computed from blocks; see ``distinct``."""
+        return None
+
+    def sorting(self, keys: NDArray[np.uint64]) -> IndexArray:
+        """Return the order of keys, one for each row."""
+        return np.argsort(keys)
+
+    def placed(self, device: Any) -> Rows:
+        """Return a view whose kernel values are kept on a device."""
+        view = copy(self)
+        view.device = device
+        return view
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all stored rows, in their order."""
+        return self._order is None
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -3,11 +3,13 @@
 ``landmarks`` chooses the vectors, ``basis`` is their span, ``values`` the kernel values of all rows
 with them. ``levels`` goes from few rows and vectors to many, ``descent`` takes the steps, with
 Newton matrices of ``curvature`` and losses, bounds and line searches over scores in ``losses``.
-``span_engine`` is the engine.
+``span_engine`` is the engine. The files of a device do the same where rows are arrays of another
+library: ``device_shard``, ``device_values``, ``device_losses`` and ``device_basis``.
 """
 
 from widemargin.span.basis import Basis, Vectors
 from widemargin.span.descent import SpanState
+from widemargin.span.device_basis import no_vectors
 from widemargin.span.landmarks import (
     STRATEGIES,
     CoreVectors,
@@ -47,6 +49,7 @@ __all__ = [
     "fit_span",
     "fit_span_with_scores",
     "most_vectors",
+    "no_vectors",
     "solve_in_span",
     "span_solver",
 ]

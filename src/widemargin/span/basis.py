@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from widemargin.arrays import IndexArray, Matrix
@@ -24,6 +24,7 @@ from widemargin.kernel_between import kernel_values
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_diagonal
 from widemargin.rows import Rows
+from widemargin.threads import cholesky_in_place, solve_cholesky
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ class Basis:
     def size(self) -> int:
         """Number of vectors, the dimension of the span."""
         return len(self.factor)
+
+    @property
+    def gram_here(self) -> Matrix:
+        """K_z on this machine."""
+        return self.gram
 
     @classmethod
     def empty(cls) -> Basis:
@@ -132,7 +138,7 @@ class Basis:
         del packed, corner, below
         cross = cross[chosen]
         gram = np.block([[self.gram, cross.T], [cross, square[np.ix_(chosen, chosen)]]])
-        return Basis(_joined(self.vectors, new[chosen]), gram, factor)
+        return Basis(joined(self.vectors, new[chosen]), gram, factor)
 
     def metric(self, beta: Matrix) -> Matrix:
         """Return K_z β of coefficients whose last row, the bias, stays as it is."""
@@ -150,8 +156,30 @@ class Basis:
         )
         return coefficients
 
+    # Newton matrices.
 
-def _joined(old: Vectors, new: Vectors) -> Vectors:
+    def factorised(self, matrix: Matrix, dtype: DTypeLike) -> NDArray[Any]:
+        """Return the Cholesky factor of K_z plus a matrix, which is overwritten."""
+        r = self.size
+        matrix[:r, :r] += self.gram
+        matrix[r, r] += 1.0
+        diagonal = np.diagonal(matrix).copy()
+        jitter = 0.0
+        while not cholesky_in_place(matrix) and jitter < float(diagonal.max()):
+            # Rounding, at extreme weights. A preconditioner may be changed at will.
+            jitter = max(10.0 * jitter, 1e-14 * float(diagonal.max()))
+            upper = np.triu_indices(r + 1, 1)
+            matrix[upper] = matrix.T[upper]
+            matrix[np.diag_indices(r + 1)] = diagonal + jitter
+        return matrix.astype(dtype, copy=False)
+
+    def solved(self, factor: NDArray[Any], right: Matrix) -> Matrix:
+        """Return the solution for the columns of `right`, in the factor's precision."""
+        return solve_cholesky(factor, right)
+
+
+def joined(old: Vectors, new: Vectors) -> Vectors:
+    """Return vectors with others behind them."""
     if not len(old):
         return new
     index = None

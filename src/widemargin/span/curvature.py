@@ -22,7 +22,7 @@ from widemargin.rows import threads_within
 from widemargin.span.basis import Basis
 from widemargin.span.shard import GramPlan
 from widemargin.span.shards import Shards
-from widemargin.threads import cholesky_in_place, ordered_map, solve_cholesky
+from widemargin.threads import ordered_map
 
 # Rows, in multiples of the vectors, that stand for all rows inside the margin: in the first matrix
 # after a change of rows or vectors, the next, and so on. Far from the optimum a rough matrix does
@@ -81,6 +81,8 @@ class Curvature:
     def forget(self) -> None:
         """Drop the factors: rows or vectors have changed."""
         self._factors: dict[int, NDArray[Any]] = {}
+        # The span that they belong to.
+        self._basis = Basis.empty()
         self._cost = 0.0
         self._spent = 0.0
         self._formed = 0
@@ -92,6 +94,7 @@ class Curvature:
         same = np.array_equal(other.problem.table, self.problem.table)
         if same and np.array_equal(other.problem.C, self.problem.C):
             self._factors, self._cost = dict(other._factors), other._cost
+            self._basis = other._basis
             self._formed, self.adopted = other._formed, True
 
     def knows(self, live: IndexArray) -> NDArray[np.bool_]:
@@ -119,7 +122,7 @@ class Curvature:
         At zero (not `moved`) every row is inside every margin, and one sum serves all labels.
         """
         plan = self._plan(live, (basis.size + 1) ** 2, moved)
-        self._factors, self.adopted = {}, False
+        self._factors, self._basis, self.adopted = {}, basis, False
         self._spent, self._cost = 0.0, 0.0
         schedule = _ROWS_OF_ONE_SUM if len(plan.groups) == 1 else _ROWS_OF_MANY_SUMS
         multiple = schedule[min(self._formed, len(schedule) - 1)]
@@ -130,14 +133,14 @@ class Curvature:
             most_rows = max(most_rows, min(affordable, _MOST_MULTIPLE * (basis.size + 1)))
         self._formed += 1
         # Shards that are elsewhere work on a sum together, those that are here on several.
-        one_by_one = len(plan.groups) == 1 or self.shards.many
+        one_by_one = len(plan.groups) == 1 or self.shards.many or self.shards.device is not None
 
         def work(group: IndexArray) -> tuple[int, dict[int, NDArray[Any]]]:
             judges = self._judges(group) if plan.labels else ()
             alone = len(plan.groups) == 1
             wanted = GramPlan(judges, n_rows, most_rows, None, plan.folds, alone, one_by_one)
             found = self.shards.gram(wanted)
-            scale = 2.0 * found.weight / max(found.used_weight, np.finfo(float).tiny)
+            scale = 2.0 * found.weight / max(found.used_weight, float(np.finfo(float).tiny))
             sums = [scale * each for each in found.sums]
             return found.count, self._factorise(basis, group, sums, plan)
 
@@ -205,13 +208,13 @@ class Curvature:
             share = tuple(counts[:, p]) if plan.folds else (1.0,)
             if (value, *share) not in made:
                 total = _weighted(np.multiply(value, share), sums)
-                made[(value, *share)] = _factorised(basis, total).astype(plan.dtype, copy=False)
+                made[(value, *share)] = basis.factorised(total, plan.dtype)
             factors[int(p)] = made[(value, *share)]
         return factors
 
     def solve(self, right: Matrix, live: IndexArray) -> Matrix:
         """Return M⁻¹ of each column, by the factor of its problem."""
-        answer = np.empty_like(right)
+        answer, basis = np.empty_like(right), self._basis
         alike: dict[int, list[int]] = {}
         for j, p in enumerate(live):
             alike.setdefault(id(self._factors[int(p)]), []).append(j)
@@ -221,9 +224,11 @@ class Curvature:
             scale = np.abs(right[:, columns]).max(axis=0)
             scale[scale == 0.0] = 1.0
             # Scaled, for a gradient may leave the range of float32.
-            answer[:, columns] = solve_cholesky(factor, right[:, columns] / scale) * scale
+            answer[:, columns] = basis.solved(factor, right[:, columns] / scale) * scale
 
-        for _ in ordered_map(work, alike.values(), self.problem.threads):
+        # A device has threads of its own.
+        threads = self.problem.threads if self.shards.device is None else 1
+        for _ in ordered_map(work, alike.values(), threads):
             pass
         return answer
 
@@ -255,24 +260,10 @@ class _Plan:
 
 def _weighted(weights: Vector, matrices: list[Matrix]) -> Matrix:
     """Return a weighted sum of matrices, with no other matrix than that."""
-    total = weights[0] * matrices[0]
-    for weight, matrix in zip(weights[1:], matrices[1:], strict=True):
+    # Plain numbers, which arrays of a device can be multiplied with.
+    first, *others = weights.tolist()
+    total: Matrix = first * matrices[0]
+    for weight, matrix in zip(others, matrices[1:], strict=True):
         if weight:
             total += weight * matrix
-    return np.asarray(total)
-
-
-def _factorised(basis: Basis, matrix: Matrix) -> Matrix:
-    """Return the Cholesky factor of K_z plus a matrix, which is overwritten."""
-    r = basis.size
-    matrix[:r, :r] += basis.gram
-    matrix[r, r] += 1.0
-    diagonal = np.diagonal(matrix).copy()
-    jitter = 0.0
-    while not cholesky_in_place(matrix) and jitter < float(diagonal.max()):
-        # Rounding, at extreme weights. A preconditioner may be changed at will.
-        jitter = max(10.0 * jitter, 1e-14 * float(diagonal.max()))
-        upper = np.triu_indices(r + 1, 1)
-        matrix[upper] = matrix.T[upper]
-        matrix[np.diag_indices(r + 1)] = diagonal + jitter
-    return matrix
+    return total

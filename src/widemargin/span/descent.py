@@ -119,7 +119,7 @@ class Descent:
     shared: InitVar[Descent | None]
 
     def __post_init__(self, shared: Descent | None) -> None:
-        self.basis: Basis = Basis.empty() if shared is None else shared.basis
+        self.basis: Basis = self.shards.no_vectors() if shared is None else shared.basis
         self.curvature = Curvature(self.problem, self.shards, self.dtype, self.factors)
         if shared is not None:
             self.curvature.adopt(shared.curvature)

@@ -269,12 +269,22 @@ def rounding_errors(
         Sums of the first term, its square, its absolute value, and the second term; and how many
         rows there are.
     """
-    index = np.unique(np.linspace(0, problem.n - 1, min(size, problem.n)).astype(np.intp))
+    index = rows_measured(problem.n, size)
     exact = Expansion(problem.kernel, vectors, beta[:-1], beta[-1])
-    error = scores[index] - exact.values(problem.rows, index)
+    return error_sums(problem, index, scores[index], exact.values(problem.rows, index))
+
+
+def rows_measured(n: int, size: int) -> IndexArray:
+    """Return the rows on which rounding is measured."""
+    return np.unique(np.linspace(0, n - 1, min(size, n)).astype(np.intp))
+
+
+def error_sums(problem: Problem, index: IndexArray, scores: Values, exact: Matrix) -> Matrix:
+    """Return the sums of `rounding_errors` from the scores of some rows, and the exact ones."""
+    error = scores - exact
     sign = problem.signs(index)
     weight = problem.weight[index, None] * problem.C * problem.counts[problem.fold[index]]
-    slope = 2.0 * weight * np.maximum(0.0, 1.0 - sign * scores[index]) * sign * error
+    slope = 2.0 * weight * np.maximum(0.0, 1.0 - sign * scores) * sign * error
     terms = (slope, slope * slope, np.abs(slope), weight * error * error, np.ones_like(slope))
     return np.array([term.sum(axis=0) for term in terms])
 

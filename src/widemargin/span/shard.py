@@ -110,6 +110,15 @@ class Outcome:
     largest: Values
 
 
+def outcome_of(problem: Problem, scores: Values) -> Outcome:
+    """Return how the scores of all rows, in the order of a problem's, agree with their labels."""
+    code, weight, table = problem.code, problem.weight, problem.table
+    wrong = [weight[table[code, p] * scores[:, p] <= 0].sum() for p in range(table.shape[1])]
+    # Of no rows, a zero.
+    kept = scores if len(scores) else np.zeros((1, len(wrong)), dtype=scores.dtype)
+    return Outcome(np.array(wrong), float(weight.sum()), kept.min(axis=0), kept.max(axis=0))
+
+
 @dataclass(eq=False)
 class Shard:
     """What is kept of rows in one place, and the sums over them.
@@ -252,12 +261,10 @@ class Shard:
 
     def outcome(self) -> Outcome:
         """Return how the scores of all rows agree with their labels."""
-        code, weight = self._first_order(self.problem.code), self.weight()
-        scores, table = self.scores_in_order(), self.problem.table
-        wrong = [weight[table[code, p] * scores[:, p] <= 0].sum() for p in range(table.shape[1])]
-        # Of no rows, a zero.
-        kept = scores if self.n else np.zeros((1, len(wrong)), dtype=self.dtype)
-        return Outcome(np.array(wrong), float(weight.sum()), kept.min(axis=0), kept.max(axis=0))
+        first = replace(
+            self.problem, code=self._first_order(self.problem.code), weight=self.weight()
+        )
+        return outcome_of(first, self.scores_in_order())
 
     # Sums over the rows.
 

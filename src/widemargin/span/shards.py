@@ -15,7 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Values, Vector
+from widemargin.device import Device
 from widemargin.problem import Problem
+from widemargin.span.basis import Basis
+from widemargin.span.device_basis import no_vectors
+from widemargin.span.device_shard import DeviceShard
 from widemargin.span.losses import hidden_by_rounding, rows_to_measure
 from widemargin.span.shard import Gram, GramPlan, Outcome, Shard
 
@@ -59,7 +63,7 @@ def arguments_of(arguments: Sequence[Any], shard: int) -> list[Any]:
 class Here:
     """Shards of this process, one after another; threads work inside each."""
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[Shard | DeviceShard]) -> None:
         self.shards = list(shards)
         self.sizes = tuple(shard.n for shard in self.shards)
 
@@ -113,18 +117,39 @@ class Shards:
         width: int,
         shared: Shards | None = None,
     ) -> Shards:
-        """Return the rows of a problem as one shard in this process, perhaps with shared values."""
+        """Return the rows of a problem as one shard in this process, perhaps with shared values.
+
+        Where the rows say so, it is on a device.
+        """
         other = None if shared is None else shared.only
-        shard = Shard(problem, dtype, room, width, shared=other)
+        shard: Shard | DeviceShard
+        if problem.rows.device is None:
+            assert not isinstance(other, DeviceShard)
+            shard = Shard(problem, dtype, room, width, shared=other)
+        else:
+            assert not isinstance(other, Shard)
+            shard = DeviceShard(problem, problem.rows.device, dtype, room, width, shared=other)
         found = cls(Here([shard]), shard.values.step)
         found.n_passes = 0 if shared is None else shared.n_passes
         return found
 
     @property
-    def only(self) -> Shard:
+    def only(self) -> Shard | DeviceShard:
         """The one shard that is here."""
         assert isinstance(self.place, Here) and len(self.place.shards) == 1
         return self.place.shards[0]
+
+    @property
+    def device(self) -> Device | None:
+        """Where the one shard is; None if that is this machine, or there are several."""
+        if not isinstance(self.place, Here) or len(self.place.shards) != 1:
+            return None
+        only = self.only
+        return only.device if isinstance(only, DeviceShard) else None
+
+    def no_vectors(self) -> Basis:
+        """Return the basis of no vectors, where the shards are."""
+        return no_vectors(self.device)
 
     @property
     def many(self) -> bool:

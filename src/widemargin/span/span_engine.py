@@ -14,6 +14,8 @@ from widemargin.problem import Problem
 from widemargin.qp.margin_dual import solve_margin_dual
 from widemargin.span.basis import Vectors, kernel_matrix
 from widemargin.span.descent import SpanState
+from widemargin.span.device_basis import DeviceBasis
+from widemargin.span.device_dual import full_dual_there
 from widemargin.span.landmarks import Choice, CoreVectors, Strategy
 from widemargin.span.levels import SpanFit
 from widemargin.span.shards import Shards
@@ -221,7 +223,9 @@ def full_dual(solver: SpanFit) -> float | None:
     problem, basis = solver.problem, solver.basis
     if not problem.n:
         return None
-    index, gram = basis.vectors.index, basis.gram
+    if isinstance(basis, DeviceBasis) and basis.there.device.is_cuda:
+        return full_dual_there(problem, basis, _FULL_GAP, _FULL_ROUNDS)
+    index, gram = basis.vectors.index, basis.gram_here
     if index is None:
         index = np.arange(min(problem.n, basis.size))
         stand_in = Vectors(problem.rows.take(index), index)

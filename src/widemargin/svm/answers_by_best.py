@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.lazy_answers import LazyAnswers
+from widemargin.device import is_device_array
 from widemargin.places.partitions import is_collection
 
 
@@ -61,5 +62,7 @@ class AnswersByBest(LazyAnswers):
         """Return rows that the best machine may be asked about."""
         check_is_fitted(self)
         checked = self._validated(X, reset=False)
+        if is_device_array(X):
+            return X
         # It knows names of columns if it was fitted to a collection that has some.
         return X if hasattr(self.best_estimator_, "feature_names_in_") else checked

@@ -14,12 +14,14 @@ from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.estimator import dense, reporting
 from widemargin.base.parameters import keyword, parameters
+from widemargin.base.placing import check_device
 from widemargin.cells import (
     CellMachines,
     FittedCells,
     Partition,
     fit_cells,
 )
+from widemargin.device import Device
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Ended, Resources
 from widemargin.places.collection import Collection
@@ -35,6 +37,7 @@ from widemargin.svm.collection_fit import (
 )
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.svm.exact_from_span import fit_exact_from_span
+from widemargin.svm.on_device import check_machine_there, check_no_device
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
 _PAIRS_BYTES = 250_000_000
@@ -158,13 +161,20 @@ class MarginClassifier(KernelClassifier):
         It is looked at between steps; a last pass over the rows may follow.
     memory : int or str, default="auto"
         Budget for kernel values and matrices, beside the data: bytes, or text such as "1GB"; "auto"
-        is half of the memory that is free when a fit begins. Kernel values that do not fit are
-        computed again in every step.
+        is half of the memory that is free when a fit begins, three quarters of a GPU's. Kernel
+        values that do not fit are computed again in every step.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
     warm_start : bool, default=False
         Start from the previous solution if rows and classes are the same, for a path over `C`; not
         in cells.
+    device : str, default=None
+        Where the machine is fitted and asked: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs
+        PyTorch); None is where X is. Arrays of PyTorch and CuPy stay on their device, and answers
+        come back as such; those for NumPy are NumPy's. On a device there is ``engine="span"``,
+        which "auto" then stands for, the squared hinge, and every kernel that has a name but
+        "precomputed". Fitted attributes are NumPy's, and a machine that was fitted on one device
+        answers on any.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -251,18 +261,32 @@ class MarginClassifier(KernelClassifier):
     max_iter: int = keyword(10_000, check.count)
     max_vectors: int | str = keyword("auto", check.word_or(("auto",), check.count))
     warm_start: bool = keyword(False)
+    device: str | None = keyword(None, check_device)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_cuttable(self.engine, self.kernel)
         check_loss(self.loss, self.engine, self.max_vectors, self.vectors)
 
+    def _check_on_device(self, device: Device) -> None:
+        check_machine_there(self, device)
+
+    def _check_answers_on(self, device: Device) -> None:
+        if self.engine_ == "cells":
+            raise ValueError(
+                f"the machines of cells have no decision values on the device {str(device)!r} yet; "
+                "use device='cpu'."
+            )
+        super()._check_answers_on(device)
+
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
         elsewhere = self.stated(problem)
         in_span = elsewhere if self.multi_class == "ovo" else problem
         options = replace(self.options(resources), in_span=in_span)
         decision = Decision(self.engine, options.cells)
-        if self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
+        if problem.rows.device is not None:
+            decision = Decision("span", options.trial.cells[0])
+        elif self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
             decision = choose_engine(elsewhere, options)
         fitted: Fitted | None = None
         if math.isfinite(decision.work):
@@ -281,10 +305,13 @@ class MarginClassifier(KernelClassifier):
     def comes_in_parts(self, X: Any) -> bool:
         """Return whether rows are to be looked at in parts, where they lie."""
         can_be = self.engine != "exact" and not self._precomputed()
+        # To a device a file travels block by block.
+        can_be = can_be and self.device in (None, "cpu")
         return super().comes_in_parts(X) or (can_be and is_large_map(X, self.memory))
 
     def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
         """Fit the machine to rows that come in parts, out of core or on the current cluster."""
+        check_no_device(self.device)
         if self._precomputed():
             raise TypeError(
                 "X is a Dask collection, but kernel='precomputed' needs all kernel values in "

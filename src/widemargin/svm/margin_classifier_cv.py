@@ -20,7 +20,9 @@ from widemargin.base.estimator import (
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.placing import check_device, stand_in
 from widemargin.base.progress import ProgressBar
+from widemargin.device import Device
 from widemargin.kernels import Kernel
 from widemargin.loop import Deadline, Resources
 from widemargin.places.collection import Collection
@@ -38,6 +40,7 @@ from widemargin.svm.margin_classifier import (
     check_cells,
     check_cuttable,
 )
+from widemargin.svm.on_device import check_machine_there, check_no_device
 from widemargin.svm.scoring import HeldOut, Judge
 
 # Seconds that the final fit has in any case: there must be an answer.
@@ -125,6 +128,9 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         folds and all values of C do not fit, there are several rounds.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
+    device : str, default=None
+        Where machines are fitted and asked, as in `MarginClassifier`; on a device all are in a
+        span.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -207,6 +213,7 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     max_iter: int = keyword(10_000, check.count)
     max_time: float | None = keyword(None, check.none_or(check.positive))
     class_weight: Any = keyword(None)
+    device: str | None = keyword(None, check_device)
     verbose: int = keyword(0, check.verbosity)
 
     @with_callbacks
@@ -227,9 +234,10 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         self
             The fitted classifier.
         """
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             collection: Collection | None = None
             if self._machine().comes_in_parts(X):
+                check_no_device(self.device)
                 collection = Collection.of(X, y, sample_weight, self.memory, resources)
                 special = {"scored": self.scoring is not None, "precomputed": self._precomputed()}
                 if is_gathered(collection.every, self._machine(), resources.memory, **special):
@@ -252,6 +260,9 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         return self
 
     # The steps of `fit`.
+
+    def _check_on_device(self, device: Device) -> None:
+        check_machine_there(self, device)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -289,7 +300,7 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     def _searched(self, data: Labelled, resources: Resources) -> tuple[MarginClassifier, Found]:
         """Score the grid on rows in memory."""
         self._check_cv()
-        splits = check_cv(self.cv, data.y, classifier=True).split(data.X, data.y)
+        splits = check_cv(self.cv, data.y, classifier=True).split(stand_in(data.X), data.y)
         folds = Folds(splits, data.weight)
         distinct = self._distinct(data, resources, apart=folds.kind)
         grid = self._grid().on(self._resolved_gamma("scale", distinct), self.n_features_in_)
@@ -308,6 +319,8 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         judge = Judge(self.scoring, data.code, data.weight, data.classes)
         per_cell = self.per_cell and self.engine == "cells"
         with self._reporting(len(data.y), resources, data.X, data.y) as options:
+            if distinct.rows.device is not None:
+                options = replace(options, engine="span")
             shown = (grid, folds.n, options, self._bar(grid))
             search = GridSearch(*shown, folds, judge, stated, gamma, per_cell)
             return self._walked(search)

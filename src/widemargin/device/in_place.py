@@ -1,0 +1,117 @@
+"""Operations that write where they read, or have a faster form in torch; one function each.
+
+The array API knows neither, so that other namespaces make a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.device.namespace import Array, Device, to_numpy
+
+# Rows that change places at a time.
+_ROWS_AT_A_TIME = 65_536
+
+
+def replaced(device: Device, function: str, values: Array, *arguments: Any) -> Array:
+    """Return a function of values, elementwise, written over them where that is possible."""
+    if device.is_torch:
+        return getattr(values, f"{function}_")(*arguments)
+    return getattr(device.xp, function)(values, *arguments)
+
+
+def product(device: Device, left: Array, right: Array, out: Array | None = None) -> Array:
+    """Return a matrix product, written into `out` if there is one."""
+    if out is None:
+        return device.xp.matmul(left, right)
+    if device.is_torch:
+        import torch
+
+        return torch.matmul(left, right, out=out)
+    out[...] = device.xp.matmul(left, right)
+    return out
+
+
+def distances_l1(device: Device, X: Array, Z: Array) -> Array:
+    """Return ‖x_i − z_j‖₁."""
+    if device.is_torch:
+        import torch
+
+        return torch.cdist(X, Z, p=1.0)
+    total = device.xp.zeros((X.shape[0], Z.shape[0]), dtype=X.dtype, device=device.where)
+    for feature in range(X.shape[1]):
+        total += device.xp.abs(X[:, feature, None] - Z[None, :, feature])
+    return total
+
+
+def swap_rows(device: Device, values: Array, left: NDArray[Any], right: NDArray[Any]) -> Array:
+    """Return an array in which rows have changed places, in pairs; torch's is changed itself."""
+    if not device.is_torch:
+        order = np.arange(values.shape[0])
+        order[left], order[right] = right, left
+        return device.xp.take(values, device.index(order), axis=0)
+    for begin in range(0, len(left), _ROWS_AT_A_TIME):
+        a = device.index(left[begin : begin + _ROWS_AT_A_TIME])
+        b = device.index(right[begin : begin + _ROWS_AT_A_TIME])
+        kept = values[a]
+        values[a] = values[b]
+        values[b] = kept
+    return values
+
+
+def cholesky(device: Device, matrix: Array) -> Array | None:
+    """Return the lower Cholesky factor of a matrix, None if there is none."""
+    if device.is_torch:
+        import torch
+
+        factor, info = torch.linalg.cholesky_ex(matrix)
+        return None if int(info) else factor
+    try:
+        factor = device.xp.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return None
+    return factor if np.isfinite(to_numpy(factor)).all() else None
+
+
+def solve_lower(device: Device, factor: Array, right: Array) -> Array:
+    """Return L⁻¹ B for a lower triangular L."""
+    if device.is_torch:
+        import torch
+
+        return torch.linalg.solve_triangular(factor, right, upper=False)
+    return device.xp.linalg.solve(factor, right)
+
+
+def solve_upper(device: Device, factor: Array, right: Array) -> Array:
+    """Return L⁻ᵀ B for a lower triangular L."""
+    if device.is_torch:
+        import torch
+
+        return torch.linalg.solve_triangular(factor.mT, right, upper=True)
+    return device.xp.linalg.solve(factor.mT, right)
+
+
+def solve_spd(device: Device, matrices: Array, right: Array) -> Array:
+    """Return the solutions of a batch of positive definite systems.
+
+    Where one of them is not, to its rounding, all are solved in float64.
+    """
+    xp = device.xp
+    if device.is_torch:
+        import torch
+
+        factor, info = torch.linalg.cholesky_ex(matrices)
+        if matrices.dtype == torch.float64 or not bool(info.any()):
+            return torch.cholesky_solve(right, factor)
+    else:
+        try:
+            factor = xp.linalg.cholesky(matrices)
+            return xp.linalg.solve(xp.matrix_transpose(factor), xp.linalg.solve(factor, right))
+        except np.linalg.LinAlgError:
+            pass
+    return xp.astype(
+        xp.linalg.solve(xp.astype(matrices, xp.float64), xp.astype(right, xp.float64)), right.dtype
+    )

@@ -1,0 +1,183 @@
+"""The span of a few vectors whose matrices lie on a device.
+
+The algebra of ``basis``, with the same answers: kernel values, factors and products of matrices as
+large as the span are made there, and only columns of coefficients come and go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.linalg import lapack
+
+from widemargin.arrays import IndexArray, Matrix
+from widemargin.device import Array, Device, DeviceKernel, to_numpy
+from widemargin.device.in_place import cholesky, solve_lower, solve_upper
+from widemargin.device.pivoting import pivoted_cholesky
+from widemargin.kernels import Kernel
+from widemargin.kernels.kernel import check_diagonal, check_finite
+from widemargin.rows import Rows
+from widemargin.span.basis import Basis, Vectors, joined
+
+# New vectors from which pivots are found on a GPU: fewer take longer to launch than to compute.
+PIVOTS_THERE = 1024
+
+
+@dataclass(frozen=True)
+class _Matrices:
+    """K_z and its factor on a device."""
+
+    device: Device
+    gram: Array
+    factor: Array
+
+
+@dataclass(frozen=True)
+class DeviceBasis(Basis):
+    """Vectors whose images are linearly independent, and their matrices on a device.
+
+    Attributes
+    ----------
+    there : _Matrices
+        K_z and L on the device.
+    pivots_there : int
+        New vectors from which pivots are found there.
+    """
+
+    there: _Matrices
+    pivots_there: int
+
+    @classmethod
+    def on(cls, device: Device, pivots_there: int | None = None) -> DeviceBasis:
+        """Return the basis of no vectors."""
+        nothing = device.zeros((0, 0), np.float64)
+        if pivots_there is None:
+            pivots_there = PIVOTS_THERE if device.is_cuda else 1 << 62
+        vectors = Vectors(np.empty((0, 0)), np.empty(0, dtype=np.intp))
+        unknown = np.empty((0, 0))
+        there = _Matrices(device, nothing, nothing)
+        return cls(vectors, unknown, unknown, there, pivots_there)
+
+    @property
+    def size(self) -> int:
+        """Number of vectors, the dimension of the span."""
+        return int(self.there.factor.shape[0])
+
+    @cached_property
+    def gram_here(self) -> Matrix:
+        """K_z, copied to this machine."""
+        return to_numpy(self.there.gram)
+
+    def extended(self, kernel: Kernel, new: Vectors, tolerance: float, rows: Rows) -> DeviceBasis:
+        """Return the basis with those of `new` that lie outside its span; see `Basis`."""
+        device, xp, old = self.there.device, self.there.device.xp, self.size
+        if not len(new):
+            return self
+        values = DeviceKernel.about(kernel, device, new.values, np.float64)
+        operand = values.rows(device.array(np.asarray(new.values, dtype=np.float64)))
+        square = values.values(operand, values.vectors(new.values))
+        if kernel.constant_diagonal is not None:
+            # Exactly, or rounding would decide which of equal ones is the first pivot.
+            square = _with_diagonal(device, square, kernel.constant_diagonal)
+        diagonal = to_numpy(xp.linalg.diagonal(square))
+        check_finite(kernel, to_numpy(xp.sum(square, axis=0)))
+        check_diagonal(kernel, diagonal)
+        largest = float(diagonal.max(initial=0.0))
+        remainder = square
+        cross = device.zeros((len(new), 0), np.float64)
+        below = cross
+        if old:
+            largest = max(largest, float(xp.max(xp.linalg.diagonal(self.there.gram))))
+            cross = values.values(operand, values.vectors(self.vectors.values))
+            below = solve_lower(device, self.there.factor, cross.mT).mT
+            remainder = square - xp.matmul(below, below.mT)
+        else:
+            remainder = square * 1.0
+        # What rounding leaves of a vector in the span is no vector.
+        least = largest * max(tolerance, (old + len(new)) * float(np.finfo(float).eps))
+        chosen, corner = self._pivots(remainder, least)
+        index = device.index(chosen)
+        below, cross = xp.take(below, index, axis=0), xp.take(cross, index, axis=0)
+        square = xp.take(xp.take(square, index, axis=0), index, axis=1)
+        empty = device.zeros((old, len(chosen)), np.float64)
+        factor = _blocks(xp, self.there.factor, empty, below, corner)
+        gram = _blocks(xp, self.there.gram, cross.mT, cross, square)
+        vectors = joined(self.vectors, new[chosen])
+        return replace(self, vectors=vectors, there=_Matrices(device, gram, factor))
+
+    def _pivots(self, matrix: Array, least: float) -> tuple[IndexArray, Array]:
+        """Return the pivots of a matrix, and the factor of their rows."""
+        device, xp = self.there.device, self.there.device.xp
+        if matrix.shape[0] >= self.pivots_there:
+            chosen, upper = pivoted_cholesky(device, matrix, least)
+            corner = xp.take(upper, device.index(chosen), axis=1).mT
+            return chosen, xp.tril(corner)
+        packed, pivots, rank, _ = lapack.dpstrf(to_numpy(matrix), lower=1, tol=least, overwrite_a=0)
+        if rank and not packed[0, 0] ** 2 > least:
+            rank = 0
+        chosen = np.asarray(pivots[:rank] - 1, dtype=np.intp)
+        return chosen, device.array(np.tril(packed[:rank, :rank]))
+
+    # Columns of this machine.
+
+    def metric(self, beta: Matrix) -> Matrix:
+        """Return K_z β of coefficients whose last row, the bias, stays as it is."""
+        device = self.there.device
+        product = device.xp.matmul(self.there.gram, device.array(beta[:-1]))
+        return np.vstack([to_numpy(product), beta[-1]])
+
+    def whitened(self, products: Matrix) -> Matrix:
+        """Return L⁻¹ b for the columns b."""
+        device = self.there.device
+        return to_numpy(solve_lower(device, self.there.factor, device.array(products)))
+
+    def coefficients(self, coordinates: Matrix) -> Matrix:
+        """Return L⁻ᵀ w for the columns w."""
+        device = self.there.device
+        return to_numpy(solve_upper(device, self.there.factor, device.array(coordinates)))
+
+    # Newton matrices.
+
+    def factorised(self, matrix: Array, dtype: DTypeLike) -> Array:
+        """Return the Cholesky factor of K_z plus a matrix, which is overwritten."""
+        device, xp, r = self.there.device, self.there.device.xp, self.size
+        matrix[:r, :r] += self.there.gram
+        matrix[r, r] += 1.0
+        factor = cholesky(device, matrix)
+        largest, jitter = float(xp.max(xp.linalg.diagonal(matrix))), 0.0
+        while factor is None and jitter < largest:
+            # Rounding, at extreme weights. A preconditioner may be changed at will.
+            jitter = max(10.0 * jitter, 1e-14 * largest)
+            eye = xp.eye(r + 1, dtype=xp.float64, device=device.where)
+            factor = cholesky(device, matrix + jitter * eye)
+        if factor is None:
+            factor = xp.eye(r + 1, dtype=xp.float64, device=device.where)
+        return xp.astype(factor, device.dtype(dtype), copy=False)
+
+    def solved(self, factor: Array, right: Matrix) -> Matrix:
+        """Return the solution for the columns of `right`, in the factor's precision."""
+        device = self.there.device
+        columns = device.xp.astype(device.array(right), factor.dtype, copy=False)
+        found = solve_upper(device, factor, solve_lower(device, factor, columns))
+        return to_numpy(found)
+
+
+def no_vectors(device: Device | None) -> Basis:
+    """Return the basis of no vectors, here or on a device."""
+    return Basis.empty() if device is None else DeviceBasis.on(device)
+
+
+def _with_diagonal(device: Device, matrix: Array, value: float) -> Array:
+    xp, n = device.xp, matrix.shape[0]
+    numbers = xp.arange(n, device=device.where)
+    return xp.where(numbers[:, None] == numbers[None, :], value, matrix)
+
+
+def _blocks(xp: Any, first: Array, right: Array, below: Array, corner: Array) -> Array:
+    """Return a matrix from its four parts."""
+    upper, lower = xp.concat([first, right], axis=1), xp.concat([below, corner], axis=1)
+    return xp.concat([upper, lower], axis=0)

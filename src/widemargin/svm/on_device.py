@@ -1,0 +1,31 @@
+"""What of the margin classifiers is there on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from widemargin.device import Device, check_on_device
+from widemargin.kernels import make_kernel
+
+
+def check_machine_there(machine: Any, device: Device) -> None:
+    """Raise if a machine with these parameters is not fitted on a device."""
+    wanted = {"engine": machine.engine, "loss": machine.loss}
+    for name, known in (("engine", ("auto", "span")), ("loss", ("squared_hinge",))):
+        if wanted[name] not in known:
+            raise ValueError(
+                f"{name}={wanted[name]!r} is not there on the device {str(device)!r} yet; use "
+                f"{name}={known[-1]!r}, or device='cpu'."
+            )
+    kernels = getattr(machine, "kernels", None)
+    for kernel in kernels if isinstance(kernels, list | tuple) else [machine.kernel]:
+        check_on_device(make_kernel(kernel, kernel_params=machine.kernel_params), device)
+
+
+def check_no_device(device: str | None) -> None:
+    """Raise if rows that come in parts are wanted on a device."""
+    if device not in (None, "cpu"):
+        raise ValueError(
+            f"device={device!r} needs rows in one array, but X comes in parts, such as a Dask "
+            "collection; use device=None, or pass X.compute()."
+        )
