@@ -145,8 +145,8 @@ def dask_array(path: Path, chunks: int) -> Any:
 
 
 def dask_frame(path: Path) -> tuple[Any, Any]:
-    """Rows and labels of a Parquet file as Dask arrays of unknown chunk sizes."""
+    """Rows and labels of a Parquet file as columns of a Dask data frame."""
     import dask.dataframe
 
     frame = dask.dataframe.read_parquet(path, split_row_groups=True)
-    return frame[list(COLUMNS)].to_dask_array(), frame[LABEL].to_dask_array()
+    return frame[list(COLUMNS)], frame[LABEL]

@@ -139,11 +139,33 @@ def test_a_shard_that_shares_values_has_the_order_of_the_other(device):
     assert_array_equal(shards[0].order, shards[1].order)
 
 
+def test_independent_vectors_are_taken_as_they_come(device):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 5))
+    rows, kernel = as_rows(X, memory=10**7, threads=1), make_kernel("rbf", gamma=2.0)
+    here, there = Basis.empty(), DeviceBasis.on(device, 1)
+    for first, last in ((0, 25), (25, 60)):
+        index = np.arange(first, last)
+        here, there = (
+            basis.extended(kernel, Vectors(X[index], index), 1e-6, rows) for basis in (here, there)
+        )
+    # No pivots are looked for: their order is the only difference.
+    assert_array_equal(there.vectors.index, np.arange(60))
+    order = here.vectors.index
+    columns = rng.normal(size=(61, 2))
+    permuted = np.vstack([columns[:-1][order], columns[-1]])
+    assert_allclose(there.metric(columns)[:-1][order], here.metric(permuted)[:-1], rtol=1e-9)
+    lengths = np.linalg.norm(there.whitened(columns[:-1]), axis=0)
+    assert_allclose(lengths, np.linalg.norm(here.whitened(permuted[:-1]), axis=0), rtol=1e-9)
+
+
 @pytest.mark.parametrize("pivots_there", [1, 10**9], ids=["pivots there", "pivots here"])
 @pytest.mark.parametrize("name", ["rbf", "linear"])
 def test_a_basis_has_the_vectors_and_the_algebra_of_one_here(device, pivots_there, name):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(60, 5))
+    # Some vectors lie in the span of the others.
+    X[[20, 24, 50]] = X[[3, 1, 7]]
     rows, kernel = as_rows(X, memory=10**7, threads=1), make_kernel(name, gamma=0.2)
     here, there = Basis.empty(), DeviceBasis.on(device, pivots_there)
     for first, last in ((0, 25), (25, 60)):

@@ -263,3 +263,22 @@ def test_a_kernel_matrix_in_parts_is_refused():
     dX, dy = cut(X @ X.T, y, 20)
     with pytest.raises(TypeError, match=r"kernel='precomputed' needs all kernel values"):
         MarginClassifier(kernel="precomputed").fit(dX, dy)
+
+
+def test_columns_of_a_parquet_file_are_cut_alike(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = noisy(600)
+    names = [f"column {k}" for k in range(30)]
+    wide = np.column_stack([X, np.zeros((len(X), 30 - X.shape[1]))])
+    table = pd.DataFrame(wide, columns=names).assign(label=y)
+    table.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
+    frame = dd.read_parquet(tmp_path / "rows.parquet", split_row_groups=True)
+    # Dask reads a single column in fewer parts.
+    assert len(frame["label"].to_delayed()) < frame.npartitions == 12
+    there = MarginClassifier(**SPAN).fit(frame[names], frame["label"])
+    here = MarginClassifier(**SPAN).fit(table[names], y)
+    values = here.decision_function(table[names])
+    assert_allclose(there.decision_function(table[names]), values, atol=1e-5)
+    assert there.score(frame[names], frame["label"]) == here.score(table[names], y)

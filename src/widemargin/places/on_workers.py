@@ -53,6 +53,18 @@ def named(what: str) -> str:
     return f"widemargin-{what}-{uuid4().hex}"
 
 
+@contextmanager
+def arguments_are_large() -> Iterator[None]:
+    """Let Dask take arguments of any size.
+
+    They must lie with the scheduler, not on a worker, to be there when that has died.
+    """
+    import dask
+
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        yield
+
+
 def first_state(rows: Any, plan: Any, function: Callable[..., Shard] = shard_of) -> State:
     """Return the shard that a function makes of some rows, which was asked nothing yet."""
     return function(rows, plan), None
@@ -101,7 +113,7 @@ class OnWorkers:
         self.states = list(states)
         self._told: list[tuple[str, tuple[Any, ...]]] = []
         self._n_kernel = [0] * len(self.states)
-        found = self._gathered([self._submit("size", size_of, state) for state in self.states])
+        found = self._gathered(self._mapped("size", size_of, self.states))
         self.sizes = tuple(found)
 
     @property
@@ -124,18 +136,15 @@ class OnWorkers:
         if not reading:
             commands.append((what, arguments))
         states = self.states
+        every = range(len(states))
         if commands:
-            states = [
-                self._submit(commands[-1][0], changed, state, self._of(commands, k))
-                for k, state in enumerate(self.states)
-            ]
+            told = [self._of(commands, k) for k in every]
+            states = self._mapped(commands[-1][0], changed, states, told)
         if reading:
-            answers = [
-                self._submit(what, asked, state, what, arguments_of(arguments, k))
-                for k, state in enumerate(states)
-            ]
+            given = [arguments_of(arguments, k) for k in every]
+            answers = self._mapped(what, asked, states, [what for _ in every], given)
         else:
-            answers = [self._submit("answer", answer_of, state) for state in states]
+            answers = self._mapped("answer", answer_of, states)
         found = self._gathered(answers)
         # Only now: until all have answered, the states before are the last that are known.
         self.states, self._told = states, []
@@ -145,8 +154,11 @@ class OnWorkers:
     def _of(self, commands: Sequence[tuple[str, tuple[Any, ...]]], k: int) -> list[Command]:
         return [(what, arguments_of(arguments, k)) for what, arguments in commands]
 
-    def _submit(self, name: str, function: Any, *arguments: Any) -> Any:
-        return self.client.submit(function, *arguments, key=named(name), pure=False)
+    def _mapped(self, name: str, function: Any, *arguments: Sequence[Any]) -> list[Any]:
+        """Let a function be called for every shard, by one message for all of them."""
+        keys = [named(name) for _ in self.states]
+        with arguments_are_large():
+            return list(self.client.map(function, *arguments, key=keys, pure=False))
 
     def _gathered(self, futures: Sequence[Any]) -> list[Any]:
         return results_of(self.client, futures)

@@ -16,6 +16,8 @@ from widemargin.rows import parse_memory
 
 # Bytes of a partition of a mapped file, at the most.
 _PIECE = 16_000_000
+# Share of the memory that the rows of a mapped file take where they are looked at in parts.
+_LARGE_SHARE = 0.25
 
 
 def is_collection(X: Any) -> bool:
@@ -24,8 +26,10 @@ def is_collection(X: Any) -> bool:
 
 
 def is_large_map(X: Any, memory: int | str) -> bool:
-    """Return whether X is a mapped file of rows that is larger than the memory for a fit."""
-    return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > parse_memory(memory)
+    """Return whether X is a mapped file whose rows would take much of the memory for a fit."""
+    if not isinstance(X, np.memmap) or X.ndim != 2:
+        return False
+    return bool(X.nbytes > _LARGE_SHARE * parse_memory(memory))
 
 
 @dataclass(frozen=True)
@@ -128,11 +132,20 @@ def _blocks(collection: Any, name: str, ndim: int) -> tuple[list[Any], list[floa
         known = None if np.isnan(sizes).any() else sizes
         return list(collection.to_delayed().ravel()), known
     if hasattr(collection, "to_delayed"):
-        return list(collection.to_delayed()), None
+        return _frame_blocks(collection), None
     raise TypeError(
         f"{name} is a {type(collection).__name__}, which is no Dask array or data frame; pass one "
         "of these, or an array."
     )
+
+
+def _frame_blocks(frame: Any) -> list[Any]:
+    """Return the delayed partitions of a data frame or series, cut as the user sees it.
+
+    Optimised, a column of a Parquet file would have fewer partitions than the whole of it; without
+    any change of the expression, all columns would be read for its sake.
+    """
+    return list(frame.simplify().to_delayed(optimize_graph=False))
 
 
 def _beside(values: Any, name: str, count: int, sizes: Sequence[float] | None) -> list[Any]:
@@ -158,7 +171,8 @@ def _beside(values: Any, name: str, count: int, sizes: Sequence[float] | None) -
     blocks, _ = _blocks(values, name, 1)
     if len(blocks) != count:
         raise ValueError(
-            f"X has {count} partitions, but {name} has {len(blocks)}: it must be cut as X is."
+            f"X has {count} partitions, but {name} has {len(blocks)}: it must be cut as X is. "
+            "Columns of one data frame are, if they are passed as they are and not as arrays."
         )
     return blocks
 
@@ -178,7 +192,7 @@ def mapped(function: Any, X: Any, meta: NDArray[Any]) -> Any:
     import dask.array as da
 
     if hasattr(X, "columns"):
-        blocks = X.to_delayed()
+        blocks = _frame_blocks(X)
         sizes: tuple[Any, ...] = (np.nan,) * len(blocks)
     else:
         blocks, _ = _blocks(X, "X", 2)

@@ -21,7 +21,14 @@ from widemargin.places.loading import (
     load,
     shard_of,
 )
-from widemargin.places.on_workers import OnWorkers, first_state, loss_is_told, named, results_of
+from widemargin.places.on_workers import (
+    OnWorkers,
+    arguments_are_large,
+    first_state,
+    loss_is_told,
+    named,
+    results_of,
+)
 from widemargin.places.partitions import Partitions
 from widemargin.span.shards import Each, Here, Place, arguments_of
 from widemargin.span.span_engine import SpanSize
@@ -155,6 +162,8 @@ class OutOfCore:
         """Return the bytes for kernel values of each shard, in proportion to their rows."""
         rows = [each.n for each in self._facts]
         room = size.room_of_shards(self.memory, sum(rows), n_problems)
+        # Partitions that stay have their part of it.
+        room = max(0, room - self._cache.budget)
         return [room * n // max(1, sum(rows)) for n in rows]
 
     def ask(self, name: str, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -364,10 +373,7 @@ class Cluster:
         gather: bool,
         of: Sequence[Any] | None = None,
     ) -> list[Any]:
-        import dask
-
-        # A plan may say something of each row, and must be there when a worker has died.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        with arguments_are_large():
             futures = [
                 self.client.submit(
                     function,
