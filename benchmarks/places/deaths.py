@@ -42,8 +42,6 @@ QUICK_KILLS = 2
 LABELS = (SPAN, CELLS)
 # The share of the undisturbed fit's time after which workers die, from the first to the last kill.
 FIRST_MOMENT, LAST_MOMENT = 0.15, 0.85
-# Seconds until a new worker has taken the place of a dead one, at the most.
-PATIENCE = 120
 TEST_COUNT = 2000
 STATE = ("dual_coef_", "intercept_", "support_vectors_", "cell_centers_")
 
@@ -102,11 +100,11 @@ def with_a_kill(client: Any, fit: Callable[[], Any], after: float, which: int) -
 def measure(spec: Spec, _: Dataset, keep: Keep) -> Found:
     X, y = (dask_array(path, spec["chunks"]) for path in npy(TRAIN, spec["rows"]))
     X_test, y_test = test_rows(spec["test_rows"])
+
+    def make() -> Any:
+        return build(spec["estimator"], spec["params"], None, 1)
+
     with local_cluster(spec["workers"]) as client:
-
-        def make() -> Any:
-            return build(spec["estimator"], spec["params"], None, 1)
-
         warmed_up(lambda: warm_up_on(client, make, spec))
         start = time.perf_counter()
         with Watch(pids_of(client)) as watch:
@@ -116,14 +114,19 @@ def measure(spec: Spec, _: Dataset, keep: Keep) -> Found:
         found = {"fit_seconds": seconds, "kills": [], **watch.found()}
         found |= described(machine, spec["rows"])
         # The control: if two undisturbed fits differ, a kill is not to blame.
-        found["same_again"] = bits_of(make().fit(X, y), X_test) == bits
+        start = time.perf_counter()
+        again = make().fit(X, y)
+        # The first fit may have compiled something, and a kill must come before the end.
+        seconds = min(seconds, time.perf_counter() - start)
+        found["same_again"] = bits_of(again, X_test) == bits
         keep(found)
-        for number, share in enumerate(np.linspace(FIRST_MOMENT, LAST_MOMENT, spec["repeats"])):
-            found["kills"].append(
-                one_kill(client, lambda: make().fit(X, y), share * seconds, number, bits, X_test)
-            )
-            keep(found)
-            client.wait_for_workers(spec["workers"], timeout=PATIENCE)
+    for number, share in enumerate(np.linspace(FIRST_MOMENT, LAST_MOMENT, spec["repeats"])):
+        # A cluster of its own: what the death before has left behind is not in question.
+        with local_cluster(spec["workers"]) as client:
+            warmed_up(lambda: warm_up_on(client, make, spec))  # noqa: B023
+            kill = one_kill(client, lambda: make().fit(X, y), share * seconds, number, bits, X_test)
+            found["kills"].append(kill)
+        keep(found)
     return found | answers(machine, X_test, y_test)
 
 
