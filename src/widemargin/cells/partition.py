@@ -14,6 +14,7 @@ pass over all rows has time for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from widemargin.arrays import IndexArray
+from widemargin.device import to_numpy
 from widemargin.loop import Deadline
 from widemargin.rows import TALL, Rows
 from widemargin.threads import Compiled, ordered_map
@@ -32,6 +34,8 @@ loops = Compiled("widemargin.cells.nearest_loops")
 
 Matrix = NDArray[Any]
 Cells = NDArray[np.intp]
+# A step of Lloyd's: centres, and cells and their sizes before it, on any device.
+Move = Callable[[Any], tuple[Any, Any, Any]]
 
 # Rows of the sample for each cell.
 _SAMPLE_PER_CELL = 20
@@ -256,7 +260,12 @@ def sample_size(n: int, size: int) -> int:
 
 
 def partition_of_sample(
-    rows: Matrix, n: int, size: int, threads: int, deadline: Deadline
+    rows: Matrix,
+    n: int,
+    size: int,
+    threads: int,
+    deadline: Deadline,
+    mover: Callable[[Matrix], Move] | None = None,
 ) -> Partition:
     """Cut n rows, of which the first are given, into cells of about `size` rows.
 
@@ -266,6 +275,8 @@ def partition_of_sample(
         Distinct rows in a random order; fewer only if there are no more.
     n, size, threads, deadline
         As in `partition_by_kmeans`.
+    mover : callable, default=None
+        Makes of points what takes a step of Lloyd's elsewhere, as `_moved` does here.
     """
     n_cells = max(1, round(n / size))
     sample = np.asarray(rows, dtype=np.float64)
@@ -275,11 +286,16 @@ def partition_of_sample(
     # One number for all columns: distances keep their meaning.
     unit = float(np.abs(sample - origin).max()) or 1.0
     points = (sample - origin) / unit
-    if deadline.max_time is not None:
+    if deadline.max_time is not None and mover is None:
         n_cells = _cells_in_time(points, n_cells, n, threads, deadline)
+
+    def moved_here(centers: Any) -> tuple[Any, Any, Any]:
+        return _moved(points, centers, threads)
+
+    move = moved_here if mover is None else mover(points)
     centers = np.unique(points[:n_cells], axis=0)
     wanted = len(points) / n_cells
-    centers = _settled(points, centers, wanted, threads, deadline.part(_TIME_TO_MOVE))
+    centers = _settled(points, centers, wanted, move, deadline.part(_TIME_TO_MOVE))
     return Partition(np.unique(origin + unit * centers, axis=0))
 
 
@@ -299,22 +315,22 @@ def _cells_in_time(points: Matrix, n_cells: int, n: int, threads: int, deadline:
 
 
 def _settled(
-    points: Matrix, centers: Matrix, wanted: float, threads: int, deadline: Deadline
+    points: Matrix, centers: Matrix, wanted: float, move: Move, deadline: Deadline
 ) -> Matrix:
     """Return the centres of cells of about the wanted size on the sample."""
     for last in range(_ROUNDS, -1, -1):
         # A single one in the end: more of them would let cells grow again.
         for _ in range(_ITERATIONS if last > 0 else 1):
             if deadline.passed:
-                return centers
-            centers, nearest, count = _moved(points, centers, threads)
+                return to_numpy(centers)
+            centers, nearest, count = move(centers)
         if last == 0:
             break
-        balanced = _balanced(points, centers, nearest, count, wanted)
+        balanced = _balanced(points, *map(to_numpy, (centers, nearest, count)), wanted)
         if balanced is None:
             break
         centers = balanced
-    return centers
+    return to_numpy(centers)
 
 
 def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells, Cells]:
