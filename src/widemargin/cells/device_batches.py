@@ -59,9 +59,7 @@ class Entries:
 
     def subset(self, index: Any) -> Entries:
         """Return some of them."""
-        return Entries(
-            self.cell[index], self.problem[index], self.start[index], self.length[index]
-        )
+        return Entries(self.cell[index], self.problem[index], self.start[index], self.length[index])
 
     @classmethod
     def of(cls, problem: Problem, begins: IndexArray, wanted: NDArray[np.bool_]) -> Entries:
@@ -113,6 +111,8 @@ class Solved:
         Coefficients.
     bias, primal, dual, gap : ndarray of shape (b,)
         Biases, objectives, lower bounds, and gaps with what rounding may hide.
+    count : ndarray of shape (b,)
+        Coefficients that are not zero.
     """
 
     entries: Entries
@@ -122,6 +122,7 @@ class Solved:
     primal: Vector
     dual: Vector
     gap: Vector
+    count: Vector
 
 
 class Batches:
@@ -205,8 +206,12 @@ class Batches:
         hidden = np.flatnonzero(~(proved[3] <= self.tol))
         if len(hidden) and len(self.types) > 1:
             some = device.index(hidden)
-            again = [xp.take(each, some, axis=0) for each in (X, sign, ridge, beta)]
-            better, proof = self._solved(*again[:3], reach[:, hidden], self.types[1], again[3])
+            points, signs, ridges, start = (
+                xp.take(each, some, axis=0) for each in (X, sign, ridge, beta)
+            )
+            better, proof = self._solved(
+                points, signs, ridges, reach[:, hidden], self.types[1], start
+            )
             proved[:, hidden] = proof
             beta = written(device, beta, some, better)
         check_finite(problem.kernel, proved[1])
@@ -221,20 +226,22 @@ class Batches:
         dtype: str,
         start: Array | None,
     ) -> tuple[Array, NDArray[np.float64]]:
-        """Return coefficients, and bias, primal, dual and gap of each machine."""
+        """Return coefficients, and bias, primal, dual, gap and count of each machine."""
         xp, gap = self.device.xp, _SHARE_OF_GAP * self.tol
         K, wide = self._matrices(X, float(reach[0].max()), dtype)
         found = solve_margin_batch(
             self.device, K, sign, ridge, gap=gap, max_rounds=_ROUNDS[dtype], start=start
         )
-        sums = xp.stack([xp.sum(found.beta, axis=1), xp.sum(found.beta * found.beta, axis=1)])
-        bias, square = to_numpy(sums)
+        beta = found.beta
+        used = xp.astype(beta != 0, xp.float64)
+        sums = xp.stack([xp.sum(each, axis=1) for each in (beta, beta * beta, used)])
+        bias, square, count = to_numpy(sums)
         primal, dual = found.primal, np.minimum(found.dual, found.primal)
         relative = (primal - dual) / np.where(primal > 0, primal, 1.0)
         kernel = self.problem.kernel
         rounding = [4.0 * kernel.rounding(0.0 if wide else each, dtype) for each in reach[1]]
         relative = relative + self.eta * np.array(rounding) * np.sqrt(square)
-        return found.beta, np.stack([bias, primal, dual, relative])
+        return beta, np.stack([bias, primal, dual, relative, count])
 
     def square_sums(self, entries: Entries, memory: int) -> Vector:
         """Return sᵀKs of the rows of entries."""

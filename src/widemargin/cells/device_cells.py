@@ -194,7 +194,6 @@ class DeviceCellsFit:
     def certificate(self, state: DeviceCellsState) -> Certificate:
         """Return the sums over the cells; where some are missing, nothing is proved."""
         primal, dual = self.constants.primal.copy(), self.constants.dual.copy()
-        vectors = 0
         for part in state.parts:
             where = part.entries.cell, part.entries.problem
             primal[where], dual[where] = part.primal, part.dual
@@ -211,7 +210,7 @@ class DeviceCellsFit:
             low,
             gap=relative_gap(high, low) if self._done(state) else 1.0,
             scope="cells",
-            n_vectors=vectors,
+            n_vectors=sum(int(part.count.sum()) for part in state.parts),
             n_passes=2,
             n_kernel=int((self.members.sizes.astype(float) ** 2).sum()),
             full_dual=full if spans else None,

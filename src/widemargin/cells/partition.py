@@ -326,7 +326,8 @@ def _settled(
             centers, nearest, count = move(centers)
         if last == 0:
             break
-        balanced = _balanced(points, *map(to_numpy, (centers, nearest, count)), wanted)
+        found = to_numpy(centers), to_numpy(nearest), to_numpy(count)
+        balanced = _balanced(points, *found, wanted)
         if balanced is None:
             break
         centers = balanced

@@ -24,6 +24,8 @@ from widemargin.device.in_place import solve_spd
 
 # Rounds at the most, if nothing else is said.
 _ROUNDS = 30
+# The share of the gap that counts as nothing, when two points, or two rounds, are compared.
+_SNAP = 0.1
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def solve_margin_batch(
     beta = zero if start is None else start
     scores = zero if start is None else _times(xp, K, beta)
     primal = dual = zero[:, 0]
-    rounds, done = 0, False
+    rounds, done, single = 0, False, K.dtype == xp.float32
     while rounds < max_rounds and not done:
         rounds += 1
         slack = xp.where(there, 1.0 - sign * scores, zero)
@@ -98,9 +100,20 @@ def solve_margin_batch(
         step = target - beta
         change = _times(xp, K, step)
         length = _best_length(device, beta, step, slack, change, sign, ridge)[:, None]
+        best = _primal(xp, beta + length * step, scores + length * change, sign, ridge)
+        # The minimum of the piece has coefficients inside the margin only: if it is as good, it is
+        # taken.
+        whole = _primal(xp, target, scores + change, sign, ridge)
+        length = xp.where((whole <= (1.0 + _SNAP * gap) * best)[:, None], 1.0, length)
         beta, scores = beta + length * step, scores + length * change
+        before, below = primal, dual
         primal, dual = _objectives(device, K, beta, scores, sign, ridge)
-        done = bool(xp.all(primal - dual <= gap * primal))
+        ended = primal - dual <= gap * primal
+        if rounds > 1 and single:
+            # What does not get better has no more digits.
+            least = _SNAP * gap * primal
+            ended = ended | ((before - primal <= least) & (dual - below <= least))
+        done = bool(xp.all(ended))
     return BatchPoint(beta, scores, to_numpy(primal), to_numpy(dual), rounds)
 
 
@@ -154,13 +167,21 @@ def _best_length(
     slopes = xp.concat([first, first + du], axis=1)
     bends = xp.concat([bend, bend + dw], axis=1)
     # The slope at the end of each piece rises; the root is in the first where it is not negative.
-    ends = xp.where(place < np.inf, slopes[:, :-1] + bends[:, :-1] * place, xp.ones_like(place))
+    known = place < np.inf
+    at = xp.where(known, place, xp.zeros_like(place))
+    ends = xp.where(known, slopes[:, :-1] + bends[:, :-1] * at, xp.ones_like(place))
     piece = xp.sum(xp.astype(ends < 0, xp.int64), axis=1, keepdims=True)
     slope = xp.take_along_axis(slopes, piece, axis=1)[:, 0]
     bending = xp.take_along_axis(bends, piece, axis=1)[:, 0]
     some = bending > 0
     length = -slope / xp.where(some, bending, xp.ones_like(bending))
     return xp.where(some & (length > 0), length, xp.zeros_like(length))
+
+
+def _primal(xp: Any, beta: Array, scores: Array, sign: Array, ridge: Array) -> Array:
+    """Return the primal."""
+    slack = xp.clip(xp.where(sign != 0, 1.0 - sign * scores, xp.zeros_like(scores)), 0.0, None)
+    return 0.5 * xp.sum(beta * scores + slack * slack / ridge, axis=1)
 
 
 def _objectives(
