@@ -21,8 +21,12 @@ from widemargin.kernels.kernel import check_finite
 from widemargin.problem import Problem
 from widemargin.qp.margin_batch import solve_margin_batch
 
-# Entries of a batch, at the most.
-_AT_A_TIME = 256
+# Numbers in the matrices of a batch, about: more are not solved sooner.
+_NUMBERS = 1 << 26
+# Entries are filled up to the largest of a batch: those below this part of its size, less some
+# rows, wait for the next one. Time grows with the cube of the size.
+_FILLED = 0.85
+_FILLED_ROWS = 16
 # Matrices that an entry needs at a time: kernel values, a Newton matrix, its factor, and what is
 # made on the way.
 _MATRICES = 6
@@ -88,12 +92,16 @@ class Entries:
 def in_batches(sizes: IndexArray, memory: int, smallest_first: bool) -> list[IndexArray]:
     """Return entries in groups of about the same size, none of which takes too much memory."""
     order = np.argsort(-sizes, kind="stable")
+    falling = sizes[order]
     groups, begin = [], 0
     while begin < len(order):
-        each = _MATRICES * 8 * int(sizes[order[begin]]) ** 2
-        count = max(1, min(_AT_A_TIME, int(_SHARE * memory / max(1, each))))
-        groups.append(order[begin : begin + count])
-        begin += count
+        largest = max(1, int(falling[begin]))
+        room = min(_NUMBERS, int(_SHARE * memory / (_MATRICES * 8)))
+        least = _FILLED * largest - _FILLED_ROWS
+        alike = int(np.searchsorted(-falling, -least, side="right"))
+        end = min(alike, begin + max(1, room // largest**2))
+        groups.append(order[begin:end])
+        begin = end
     return groups[::-1] if smallest_first else groups
 
 
