@@ -25,7 +25,7 @@ from widemargin.qp.margin_batch import solve_margin_batch
 _NUMBERS = 1 << 26
 # Entries are filled up to the largest of a batch: those below this part of its size, less some
 # rows, wait for the next one. Time grows with the cube of the size.
-_FILLED = 0.85
+_FILLED = 0.8
 _FILLED_ROWS = 16
 # Matrices that an entry needs at a time: kernel values, a Newton matrix, its factor, and what is
 # made on the way.
