@@ -311,7 +311,7 @@ def _near(*distance):
 @given(sorted_distances, st.one_of(st.just(0.0), st.floats(1e-3, 5.0)))
 @settings(max_examples=100, deadline=None)
 def test_blend_weights_are_those_of_the_formula(distance, blend):
-    found = blend_weights(_near(*distance[:3]), blend)[0]
+    found = blend_weights(_near(*distance[:3]).distance, blend)[0]
     expected = reference.weights(distance[:3], blend)
     assert_allclose(found.sum(), 1.0)
     assert (found >= 0).all()
@@ -320,9 +320,9 @@ def test_blend_weights_are_those_of_the_formula(distance, blend):
 
 
 def test_at_an_edge_both_cells_have_the_same_weight():
-    assert_array_equal(blend_weights(_near(2.0, 2.0), 0.2), [[0.5, 0.5]])
-    assert_array_equal(blend_weights(_near(2.0, 2.0, 3.0), 0.2), [[0.5, 0.5]])
-    assert_array_equal(blend_weights(_near(2.0, 2.0, 3.0), 0.0), [[1.0]])
+    assert_array_equal(blend_weights(_near(2.0, 2.0).distance, 0.2), [[0.5, 0.5]])
+    assert_array_equal(blend_weights(_near(2.0, 2.0, 3.0).distance, 0.2), [[0.5, 0.5]])
+    assert_array_equal(blend_weights(_near(2.0, 2.0, 3.0).distance, 0.0), [[1.0]])
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_at_an_edge_both_cells_have_the_same_weight():
     ],
 )
 def test_the_second_cell_has_no_weight(distance):
-    assert_allclose(blend_weights(_near(*distance), 0.2), [[1.0, 0.0]], atol=1e-15)
+    assert_allclose(blend_weights(_near(*distance).distance, 0.2), [[1.0, 0.0]], atol=1e-15)
 
 
 def _machines(n_cells=6, n_problems=2, blend=0.3, widths=None, seed=1):

@@ -162,7 +162,6 @@ def test_the_first_fit_may_choose_its_engine(device):
     ("parameters", "named"),
     [
         ({"engine": "exact"}, "engine='exact'"),
-        ({"engine": "cells"}, "engine='cells'"),
         ({"engine": "auto", "loss": "hinge", "max_vectors": "auto"}, "loss='hinge'"),
         ({"kernel": "precomputed"}, "kernel='precomputed'"),
         ({"kernel": np.dot}, "kernel='callable'"),
@@ -176,14 +175,6 @@ def test_what_is_not_there_says_so_and_what_to_do(device, parameters, named):
     with pytest.raises(ValueError, match=rf"{named}.*device='cpu'"):
         machine.fit(device.array(X), y)
     assert all(vars(machine)[name] is fitted[name] for name in fitted if name.endswith("_"))
-
-
-def test_cells_that_were_fitted_here_say_that_they_do_not_answer_there(device):
-    X, y = _data()
-    machine = MarginClassifier(engine="cells", cells=100, n_jobs=1).fit(X, y)
-    with pytest.raises(ValueError, match=r"cells.*device='cpu'"):
-        machine.predict(device.array(X))
-    assert device_of(machine.set_params(device="cpu").predict(device.array(X))) == device
 
 
 @pytest.mark.parametrize("estimator", [CoreVectorClassifier(), KernelFisherDA(kernel="rbf")])

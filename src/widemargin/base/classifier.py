@@ -187,7 +187,11 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
         X = self._validated(X, reset=False)
         self._check_answers_on(device)
         with self._computing(device) as resources:
-            return self._expansion().values_there(self._rows(X, resources))
+            return self._decision_there(self._rows(X, resources))
+
+    def _decision_there(self, rows: Rows) -> Array:
+        """Return the decision values of rows on a device, a column for each problem."""
+        return self._expansion().values_there(rows)
 
     def _check_answers_on(self, device: Device) -> None:
         """Raise if the machine has no decision values on a device."""

@@ -2,14 +2,19 @@
 
 Where a boundary is too rich for the span of a few thousand vectors, the space is cut into cells,
 and a row is answered by the machine of its own cell (near an edge, by those of the two nearest).
-``partition`` cuts and says which rows train where, ``cell_machine`` is what stands in a cell,
-``cell_engine`` goes through the cells, and ``cell_decision`` answers. ``uncut`` is the machine
-of rows that are not cut, and ``held_out`` scores a grid of parameters in cells.
+``partition`` cuts, ``members`` says which rows train where, ``cell_machine`` is what stands in a
+cell, ``cell_engine`` goes through all, and ``cell_decision`` answers. ``uncut`` is the machine
+of rows that are not cut, and ``held_out`` scores a grid of parameters in cells. The files of a
+device do the same where rows are arrays of another library: ``device_partition``,
+``device_batches``, ``device_cells`` and ``device_decision``.
 """
 
 from widemargin.cells.cell_decision import CellMachines
 from widemargin.cells.cell_engine import CellOptions, CellsFit, FittedCells, cut, fit_cells
-from widemargin.cells.partition import Members, Partition, partition_by_kmeans
+from widemargin.cells.device_cells import fit_cells_there
+from widemargin.cells.device_decision import values_there
+from widemargin.cells.members import Members
+from widemargin.cells.partition import Partition, partition_by_kmeans
 from widemargin.cells.uncut import ExactSizes, UncutOptions, exact_is_cheap, fit_uncut
 
 __all__ = [
@@ -24,6 +29,8 @@ __all__ = [
     "cut",
     "exact_is_cheap",
     "fit_cells",
+    "fit_cells_there",
     "fit_uncut",
     "partition_by_kmeans",
+    "values_there",
 ]

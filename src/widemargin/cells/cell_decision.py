@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells.partition import Near, Partition
+from widemargin.device import Array
 from widemargin.expansion import Expansion
 from widemargin.kernels import Kernel
 from widemargin.rows import Rows, rows_per_block
@@ -72,7 +73,7 @@ class CellMachines:
             Rows that a cell answers at a time, at the most.
         """
         near = self.partition.nearest(rows, 3 if self.blend > 0 else 1)
-        weight = blend_weights(near, self.blend)
+        weight = blend_weights(near.distance, self.blend)
         values = np.zeros((rows.shape[0], self.intercept.shape[1]))
 
         def answer(part: tuple[int, IndexArray, Matrix]) -> tuple[IndexArray, Matrix]:
@@ -93,18 +94,28 @@ class CellMachines:
         return Expansion(kernel, self.vectors[where], self.coef[where], self.intercept[cell])
 
 
-def blend_weights(near: Near, blend: float) -> Matrix:
-    """Return the weights of the nearest and the second nearest cell of each row."""
-    n, count = near.cell.shape
-    if blend <= 0 or count < 2:
-        return np.ones((n, 1))
-    first, second = near.distance[:, 0], near.distance[:, 1]
-    least = np.finfo(float).tiny
-    share = np.maximum(0.0, blend * first - (second - first)) / np.maximum(blend * first, least)
-    if count > 2:
-        third = near.distance[:, 2]
-        share *= (third - second) / np.maximum(third - first, least)
-    return np.stack([1.0 / (1.0 + share), share / (1.0 + share)], axis=1)
+def blend_weights(distance: Array, blend: float, xp: Any = np) -> Any:
+    """Return the weights of the nearest and the second nearest cell of each row.
+
+    Parameters
+    ----------
+    distance : array of shape (n, count)
+        Distances from the nearest centres, the nearest first.
+    blend : float
+        b.
+    xp : module, default=numpy
+        The namespace of the distances.
+    """
+    first = distance[:, 0]
+    if blend <= 0 or distance.shape[1] < 2:
+        return xp.ones_like(first)[:, None]
+    second, least = distance[:, 1], float(np.finfo(float).tiny)
+    share = xp.clip(blend * first - (second - first), 0.0, None)
+    share = share / xp.clip(blend * first, least, None)
+    if distance.shape[1] > 2:
+        third = distance[:, 2]
+        share = share * (third - second) / xp.clip(third - first, least, None)
+    return xp.stack([1.0 / (1.0 + share), share / (1.0 + share)], axis=1)
 
 
 def _by_cell(

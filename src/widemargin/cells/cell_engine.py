@@ -18,7 +18,8 @@ from widemargin.cells.cell_machine import (
     hinge_machine,
     large_machine,
 )
-from widemargin.cells.partition import Members, Partition, given_partition, partition_by_kmeans
+from widemargin.cells.members import Members
+from widemargin.cells.partition import Partition, given_partition, partition_by_kmeans
 from widemargin.cells.uncut import UncutOptions, fit_uncut
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix
-from widemargin.cells.partition import Members
+from widemargin.cells.members import Members
 from widemargin.loop import Deadline
 from widemargin.problem import Folds, Problem
 from widemargin.qp.margin_dual import path_values

@@ -1,4 +1,4 @@
-"""Cells of about the same size, nearest centres found by k-means on a sample; and their rows.
+"""Cells of about the same size, nearest centres found by k-means on a sample.
 
 Rows come in the order of a hash of their content, so that the first ones are a sample, and as many
 of these are random centres to start from: the partition depends on the rows alone. After Lloyd's
@@ -14,6 +14,7 @@ pass over all rows has time for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from widemargin.arrays import IndexArray
+from widemargin.device import to_numpy
 from widemargin.loop import Deadline
 from widemargin.rows import TALL, Rows
 from widemargin.threads import Compiled, ordered_map
@@ -32,6 +34,8 @@ loops = Compiled("widemargin.cells.nearest_loops")
 
 Matrix = NDArray[Any]
 Cells = NDArray[np.intp]
+# A step of Lloyd's: centres, and cells and their sizes before it, on any device.
+Move = Callable[[Any], tuple[Any, Any, Any]]
 
 # Rows of the sample for each cell.
 _SAMPLE_PER_CELL = 20
@@ -129,90 +133,6 @@ def given_partition(cells: Any, n_features: int) -> tuple[Partition, IndexArray]
     return Partition(different), number
 
 
-@dataclass(frozen=True)
-class Members:
-    """Rows cut into cells.
-
-    Attributes
-    ----------
-    partition : Partition
-        Cells that all have rows.
-    inside : list of ndarray of int
-        Rows of each cell.
-    train : list of ndarray of int
-        Rows that train in each: its own, and those just outside it that `overlap` asks for.
-    chosen : ndarray of int of shape (n_cells,)
-        Which of the cells that there were at first each of them is.
-    """
-
-    partition: Partition
-    inside: list[IndexArray]
-    train: list[IndexArray]
-    chosen: IndexArray
-
-    @classmethod
-    def of(
-        cls,
-        rows: Rows,
-        partition: Partition,
-        overlap: float,
-        chosen: IndexArray | None = None,
-    ) -> Members:
-        """Give the rows to the cells; cells without rows go.
-
-        Parameters
-        ----------
-        rows : Rows
-            All rows.
-        partition : Partition
-            Cells.
-        overlap : float
-            Rows from just outside a cell, as a share of its own.
-        chosen : ndarray of int of shape (n_cells,), default=None
-            Numbers of the cells; None for 0, 1, ...
-        """
-        numbers = np.arange(partition.n_cells) if chosen is None else chosen
-        near = partition.nearest(rows, 2 if overlap > 0 else 1)
-        nearest = near.cell[:, 0]
-        order, first = grouped(nearest, partition.n_cells)
-        filled = np.flatnonzero(np.diff(first))
-        inside = [order[first[c] : first[c + 1]] for c in filled]
-        if len(filled) < partition.n_cells:
-            # Once more: a cell without rows may have been the second nearest of some.
-            left = Partition(partition.centers[filled])
-            return cls.of(rows, left, overlap, numbers[filled])
-        train = inside
-        if overlap > 0 and len(filled) > 1:
-            train = with_neighbours(near.cell[:, 1], near.depth, inside, overlap)
-        return cls(partition, inside, train, numbers)
-
-
-def with_neighbours(
-    second: IndexArray, depth: NDArray[np.float64], inside: list[IndexArray], overlap: float
-) -> list[IndexArray]:
-    """Return the rows of each cell with the rows nearest to it from outside.
-
-    Parameters
-    ----------
-    second : ndarray of int of shape (n,)
-        The second nearest cell of each row; the number of cells for a row that has none.
-    depth : ndarray of shape (n,)
-        How far inside its own cell it is, as in `Near`.
-    inside : list of ndarray of int
-        Rows of each cell.
-    overlap : float
-        Rows from outside, as a share of a cell's own.
-    """
-    order, first = grouped(second, len(inside) + 1)
-    depth = depth[order]
-    wider = []
-    for c, rows in enumerate(inside):
-        outside = slice(first[c], first[c + 1])
-        by_depth = np.argsort(depth[outside], kind="stable")[: round(overlap * len(rows))]
-        wider.append(np.sort(np.concatenate([rows, order[outside][by_depth]])))
-    return wider
-
-
 def grouped(number: IndexArray, n_groups: int) -> tuple[IndexArray, IndexArray]:
     """Return rows in the order of their groups, and where each group begins, and the end.
 
@@ -256,7 +176,12 @@ def sample_size(n: int, size: int) -> int:
 
 
 def partition_of_sample(
-    rows: Matrix, n: int, size: int, threads: int, deadline: Deadline
+    rows: Matrix,
+    n: int,
+    size: int,
+    threads: int,
+    deadline: Deadline,
+    mover: Callable[[Matrix], Move] | None = None,
 ) -> Partition:
     """Cut n rows, of which the first are given, into cells of about `size` rows.
 
@@ -266,6 +191,8 @@ def partition_of_sample(
         Distinct rows in a random order; fewer only if there are no more.
     n, size, threads, deadline
         As in `partition_by_kmeans`.
+    mover : callable, default=None
+        Makes of points what takes a step of Lloyd's elsewhere, as `_moved` does here.
     """
     n_cells = max(1, round(n / size))
     sample = np.asarray(rows, dtype=np.float64)
@@ -275,11 +202,16 @@ def partition_of_sample(
     # One number for all columns: distances keep their meaning.
     unit = float(np.abs(sample - origin).max()) or 1.0
     points = (sample - origin) / unit
-    if deadline.max_time is not None:
+    if deadline.max_time is not None and mover is None:
         n_cells = _cells_in_time(points, n_cells, n, threads, deadline)
+
+    def moved_here(centers: Any) -> tuple[Any, Any, Any]:
+        return _moved(points, centers, threads)
+
+    move = moved_here if mover is None else mover(points)
     centers = np.unique(points[:n_cells], axis=0)
     wanted = len(points) / n_cells
-    centers = _settled(points, centers, wanted, threads, deadline.part(_TIME_TO_MOVE))
+    centers = _settled(points, centers, wanted, move, deadline.part(_TIME_TO_MOVE))
     return Partition(np.unique(origin + unit * centers, axis=0))
 
 
@@ -299,22 +231,23 @@ def _cells_in_time(points: Matrix, n_cells: int, n: int, threads: int, deadline:
 
 
 def _settled(
-    points: Matrix, centers: Matrix, wanted: float, threads: int, deadline: Deadline
+    points: Matrix, centers: Matrix, wanted: float, move: Move, deadline: Deadline
 ) -> Matrix:
     """Return the centres of cells of about the wanted size on the sample."""
     for last in range(_ROUNDS, -1, -1):
         # A single one in the end: more of them would let cells grow again.
         for _ in range(_ITERATIONS if last > 0 else 1):
             if deadline.passed:
-                return centers
-            centers, nearest, count = _moved(points, centers, threads)
+                return to_numpy(centers)
+            centers, nearest, count = move(centers)
         if last == 0:
             break
-        balanced = _balanced(points, centers, nearest, count, wanted)
+        found = to_numpy(centers), to_numpy(nearest), to_numpy(count)
+        balanced = _balanced(points, *found, wanted)
         if balanced is None:
             break
         centers = balanced
-    return centers
+    return to_numpy(centers)
 
 
 def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells, Cells]:

@@ -4,7 +4,7 @@ Nothing here knows labels or solvers. torch and CuPy are imported when an array 
 a user names a device.
 """
 
-from widemargin.device.device_kernels import DeviceKernel, check_on_device
+from widemargin.device.device_kernels import DeviceKernel, can_be_shifted, check_on_device
 from widemargin.device.device_rows import DeviceRows, block_on_device, moments
 from widemargin.device.kept import kernel_with
 from widemargin.device.namespace import (
@@ -25,6 +25,7 @@ __all__ = [
     "DeviceKernel",
     "DeviceRows",
     "block_on_device",
+    "can_be_shifted",
     "check_on_device",
     "device_of",
     "exact_products",

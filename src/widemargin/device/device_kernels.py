@@ -53,6 +53,18 @@ def check_on_device(kernel: Kernel, device: Device) -> None:
         )
 
 
+def can_be_shifted(kernel: Kernel) -> bool:
+    """Return whether a kernel depends on differences of rows only."""
+    return isinstance(kernel, (*_RADIAL, Laplacian))
+
+
+def needs_wide(kernel: Any, largest: float) -> bool:
+    """Return whether rows up to a squared norm need operands in float64."""
+    if isinstance(kernel, _SQUARED):
+        return bool(_EPS * kernel.gamma * largest > NOTICEABLE[_FLOAT32])
+    return isinstance(kernel, _DISTANCE)
+
+
 @dataclass(frozen=True)
 class DeviceKernel:
     """A kernel on a device, for rows about a point.
@@ -85,14 +97,36 @@ class DeviceKernel:
         check_on_device(kernel, device)
         rows = np.asarray(sample, dtype=np.float64)
         centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
-        if not isinstance(kernel, (*_RADIAL, Laplacian)):
+        if not can_be_shifted(kernel):
             centre = np.zeros_like(centre)
-        wide = isinstance(kernel, _DISTANCE)
+        largest = 0.0
         if isinstance(kernel, _SQUARED) and len(rows):
             with np.errstate(over="ignore"):
                 largest = float(np.square(rows - centre).sum(axis=1).max())
-            wide = _EPS * kernel.gamma * largest > NOTICEABLE[_FLOAT32]
+        wide = needs_wide(kernel, largest)
         return cls(kernel, device, device.array(centre), np.dtype(dtype), wide)
+
+    @classmethod
+    def of_differences(
+        cls, kernel: Kernel, device: Device, n_features: int, largest: float, dtype: DTypeLike
+    ) -> DeviceKernel:
+        """Return a kernel for rows that are about their point already.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            k.
+        device : Device
+            Where rows are.
+        n_features : int
+            Features.
+        largest : float
+            The largest squared norm of a row.
+        dtype : dtype
+            Precision of the values.
+        """
+        centre = device.zeros((n_features,), np.float64)
+        return cls(kernel, device, centre, np.dtype(dtype), needs_wide(kernel, largest))
 
     @property
     def operand_dtype(self) -> np.dtype[Any]:
@@ -112,6 +146,10 @@ class DeviceKernel:
     def vectors(self, Z: NDArray[Any]) -> Array:
         """Return the operand of vectors, from NumPy."""
         return self._operand(self.device.array(np.asarray(Z, dtype=np.float64)), vectors=True)
+
+    def vectors_there(self, Z: Array) -> Array:
+        """Return the operand of vectors that lie on the device."""
+        return self._operand(Z, vectors=True)
 
     def _operand(self, X: Array, vectors: bool) -> Array:
         xp, kernel = self.device.xp, self.kernel

@@ -41,10 +41,35 @@ def distances_l1(device: Device, X: Array, Z: Array) -> Array:
         import torch
 
         return torch.cdist(X, Z, p=1.0)
-    total = device.xp.zeros((X.shape[0], Z.shape[0]), dtype=X.dtype, device=device.where)
-    for feature in range(X.shape[1]):
-        total += device.xp.abs(X[:, feature, None] - Z[None, :, feature])
+    shape = (*X.shape[:-1], Z.shape[-2])
+    total = device.xp.zeros(shape, dtype=X.dtype, device=device.where)
+    for feature in range(X.shape[-1]):
+        total += device.xp.abs(X[..., :, None, feature] - Z[..., None, :, feature])
     return total
+
+
+def written(device: Device, target: Array, places: Array, values: Array) -> Array:
+    """Return an array with rows written to places; torch's is changed itself."""
+    if device.is_torch:
+        target[places] = values
+        return target
+    here = np.array(to_numpy(target))
+    here[to_numpy(places)] = to_numpy(values)
+    return device.array(here)
+
+
+def largest_places(device: Device, values: Array, count: int) -> Array:
+    """Return where the largest values of each row of a matrix are, `count` of them."""
+    if device.is_torch:
+        import torch
+
+        return torch.topk(values, count, dim=1, sorted=False).indices
+    xp = device.xp
+    columns, found = xp.arange(values.shape[1], device=device.where)[None, :], []
+    for _ in range(count):
+        found.append(xp.argmax(values, axis=1, keepdims=True))
+        values = xp.where(columns == found[-1], -np.inf, values)
+    return xp.concat(found, axis=1)
 
 
 def swap_rows(device: Device, values: Array, left: NDArray[Any], right: NDArray[Any]) -> Array:

@@ -10,7 +10,8 @@ import numpy as np
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells.cell_engine import AllCells, CellOptions, CellsFit
-from widemargin.cells.partition import Members, Partition, grouped, with_neighbours
+from widemargin.cells.members import Members, with_neighbours
+from widemargin.cells.partition import Partition, grouped
 from widemargin.expansion import Fitted
 from widemargin.loop import Deadline
 from widemargin.places.cell_shard import Piece

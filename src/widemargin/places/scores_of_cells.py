@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.cells.cell_engine import AllCells, CellOptions, fitting_order
 from widemargin.cells.held_out import HeldOutOptions, batches, held_out_values
-from widemargin.cells.partition import Members
+from widemargin.cells.members import Members
 from widemargin.kernels import Kernel
 from widemargin.loop import Deadline
 from widemargin.places.bucket import Bucket, rows_of_bucket

@@ -24,6 +24,8 @@ from widemargin.device.in_place import solve_spd
 
 # Rounds at the most, if nothing else is said.
 _ROUNDS = 30
+# The share of the gap that counts as nothing, when two points, or two rounds, are compared.
+_SNAP = 0.1
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def solve_margin_batch(
     beta = zero if start is None else start
     scores = zero if start is None else _times(xp, K, beta)
     primal = dual = zero[:, 0]
-    rounds, done = 0, False
+    rounds, done, single = 0, False, K.dtype == xp.float32
     while rounds < max_rounds and not done:
         rounds += 1
         slack = xp.where(there, 1.0 - sign * scores, zero)
@@ -98,9 +100,22 @@ def solve_margin_batch(
         step = target - beta
         change = _times(xp, K, step)
         length = _best_length(device, beta, step, slack, change, sign, ridge)[:, None]
-        beta, scores = beta + length * step, scores + length * change
+        points = xp.stack([beta + length * step, target])
+        values = xp.stack([scores + length * change, scores + change])
+        found = _primal(xp, points, values, sign, ridge)
+        # The minimum of the piece has coefficients inside the margin only: if it is as good, it is
+        # taken.
+        whole = (found[1, :] <= (1.0 + _SNAP * gap) * found[0, :])[:, None]
+        beta = xp.where(whole, points[1, :, :], points[0, :, :])
+        scores = xp.where(whole, values[1, :, :], values[0, :, :])
+        before, below = primal, dual
         primal, dual = _objectives(device, K, beta, scores, sign, ridge)
-        done = bool(xp.all(primal - dual <= gap * primal))
+        ended = primal - dual <= gap * primal
+        if rounds > 1 and single:
+            # What does not get better has no more digits.
+            least = _SNAP * gap * primal
+            ended = ended | ((before - primal <= least) & (dual - below <= least))
+        done = bool(xp.all(ended))
     return BatchPoint(beta, scores, to_numpy(primal), to_numpy(dual), rounds)
 
 
@@ -136,31 +151,37 @@ def _best_length(
 ) -> Array:
     """Return where the slopes of the objectives along their steps vanish."""
     xp = device.xp
-    zero, falls = xp.zeros_like(slack), sign * change
-    inside = slack > 0
-    # What a row adds to the slope while it is inside: u + w · length.
-    u, w = -slack * falls / ridge, falls * falls / ridge
-    leaves, comes = inside & (falls > 0), ~inside & (falls < 0)
-    moves = leaves | comes
+    falls = sign * change
+    each, inside = falls / ridge, slack > 0
+    # What a row adds to the slope while it is inside: u + w · length. Both are worked on together.
+    rates = xp.stack([-slack * each, falls * each])
+    # Rows leave if they fall from inside, and come if they rise from outside.
+    moves = (inside == (falls > 0)) & (falls != 0)
     place = xp.where(moves, slack / xp.where(moves, falls, xp.ones_like(falls)), np.inf)
-    turn = xp.where(comes, 1.0, xp.where(leaves, -1.0, zero))
+    turn = xp.where(moves, -xp.sign(falls), xp.zeros_like(falls))
     order = xp.argsort(place, axis=1)
-    place, du, dw = (
-        xp.take_along_axis(each, order, axis=1) for each in (place, turn * u, turn * w)
-    )
-    first = xp.sum(beta * change + xp.where(inside, u, zero), axis=1, keepdims=True)
-    bend = xp.sum(step * change + xp.where(inside, w, zero), axis=1, keepdims=True)
-    du, dw = xp.cumulative_sum(du, axis=1), xp.cumulative_sum(dw, axis=1)
-    slopes = xp.concat([first, first + du], axis=1)
-    bends = xp.concat([bend, bend + dw], axis=1)
+    table = xp.concat([place[None, :, :], turn * rates])
+    table = xp.take_along_axis(table, xp.broadcast_to(order[None, :, :], table.shape), axis=2)
+    place = table[0, :, :]
+    first = xp.where(inside, rates, xp.zeros_like(rates)) + xp.stack([beta, step]) * change
+    first = xp.sum(first, axis=2, keepdims=True)
+    lines = xp.concat([first, first + xp.cumulative_sum(table[1:, :, :], axis=2)], axis=2)
     # The slope at the end of each piece rises; the root is in the first where it is not negative.
-    ends = xp.where(place < np.inf, slopes[:, :-1] + bends[:, :-1] * place, xp.ones_like(place))
+    known = place < np.inf
+    at = xp.where(known, place, xp.zeros_like(place))
+    ends = xp.where(known, lines[0, :, :-1] + lines[1, :, :-1] * at, xp.ones_like(place))
     piece = xp.sum(xp.astype(ends < 0, xp.int64), axis=1, keepdims=True)
-    slope = xp.take_along_axis(slopes, piece, axis=1)[:, 0]
-    bending = xp.take_along_axis(bends, piece, axis=1)[:, 0]
-    some = bending > 0
-    length = -slope / xp.where(some, bending, xp.ones_like(bending))
+    piece = xp.broadcast_to(piece[None, :, :], (2, *piece.shape))
+    line = xp.take_along_axis(lines, piece, axis=2)[:, :, 0]
+    some = line[1, :] > 0
+    length = -line[0, :] / xp.where(some, line[1, :], xp.ones_like(line[1, :]))
     return xp.where(some & (length > 0), length, xp.zeros_like(length))
+
+
+def _primal(xp: Any, beta: Array, scores: Array, sign: Array, ridge: Array) -> Array:
+    """Return the primal, of one point or several of each machine."""
+    slack = xp.clip(xp.where(sign != 0, 1.0 - sign * scores, xp.zeros_like(scores)), 0.0, None)
+    return 0.5 * xp.sum(beta * scores + slack * slack / ridge, axis=-1)
 
 
 def _objectives(

@@ -20,8 +20,10 @@ from widemargin.cells import (
     FittedCells,
     Partition,
     fit_cells,
+    fit_cells_there,
+    values_there,
 )
-from widemargin.device import Device
+from widemargin.device import Array, Device
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Ended, Resources
 from widemargin.places.collection import Collection
@@ -37,7 +39,7 @@ from widemargin.svm.collection_fit import (
 )
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.svm.exact_from_span import fit_exact_from_span
-from widemargin.svm.on_device import check_machine_there, check_no_device
+from widemargin.svm.on_device import check_machine_there, check_no_device, check_one_kernel
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
 _PAIRS_BYTES = 250_000_000
@@ -171,10 +173,10 @@ class MarginClassifier(KernelClassifier):
     device : str, default=None
         Where the machine is fitted and asked: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs
         PyTorch); None is where X is. Arrays of PyTorch and CuPy stay on their device, and answers
-        come back as such; those for NumPy are NumPy's. On a device there is ``engine="span"``,
-        which "auto" then stands for, the squared hinge, and every kernel that has a name but
-        "precomputed". Fitted attributes are NumPy's, and a machine that was fitted on one device
-        answers on any.
+        come back as such; those for NumPy are NumPy's. On a device there are ``engine="span"``,
+        which "auto" then stands for, and ``engine="cells"`` (of 300 rows if `cells` is "auto"), the
+        squared hinge, and every kernel that has a name but "precomputed". Fitted attributes are
+        NumPy's, and a machine that was fitted on one device answers on any.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -269,14 +271,12 @@ class MarginClassifier(KernelClassifier):
         check_loss(self.loss, self.engine, self.max_vectors, self.vectors)
 
     def _check_on_device(self, device: Device) -> None:
-        check_machine_there(self, device)
+        check_machine_there(self, device, ("auto", "cells", "span"))
+        given = self.cells if self.engine == "cells" else None
+        check_one_kernel(given if isinstance(given, CellParameters) else None, device)
 
     def _check_answers_on(self, device: Device) -> None:
-        if self.engine_ == "cells":
-            raise ValueError(
-                f"the machines of cells have no decision values on the device {str(device)!r} yet; "
-                "use device='cpu'."
-            )
+        check_one_kernel(getattr(self, "cell_gamma_", None), device)
         super()._check_answers_on(device)
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
@@ -285,7 +285,9 @@ class MarginClassifier(KernelClassifier):
         options = replace(self.options(resources), in_span=in_span)
         decision = Decision(self.engine, options.cells)
         if problem.rows.device is not None:
-            decision = Decision("span", options.trial.cells[0])
+            # There is no trial: cells have the smallest of its sizes, if the user gives none.
+            engine = "cells" if self.engine == "cells" else "span"
+            decision = Decision(engine, options.trial.cells[0])
         elif self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
             decision = choose_engine(elsewhere, options)
         fitted: Fitted | None = None
@@ -383,7 +385,8 @@ class MarginClassifier(KernelClassifier):
     def _fitted(self, decision: Decision, problem: Problem, options: ChoiceOptions) -> Fitted:
         if decision.engine == "cells":
             size = options.cells if options.size_given else decision.size
-            return fit_cells(problem, replace(options, cells=size))
+            fit = fit_cells if problem.rows.device is None else fit_cells_there
+            return fit(problem, replace(options, cells=size))
         if decision.engine == "exact":
             return fit_exact_from_span(problem, options)
         earlier, limit = options.earlier, options.max_vectors
@@ -405,8 +408,17 @@ class MarginClassifier(KernelClassifier):
         """Return the decision values of rows, a column for each problem."""
         if self.engine_ != "cells":
             return super()._decision(rows)
+        return self._machines().values(rows)
+
+    def _decision_there(self, rows: Rows) -> Array:
+        if self.engine_ != "cells":
+            return super()._decision_there(rows)
+        return values_there(self._machines(), rows)
+
+    def _machines(self) -> CellMachines:
+        """Return the machines of all cells."""
         widths = getattr(self, "cell_gamma_", None)
-        machines = CellMachines(
+        return CellMachines(
             Partition(self.cell_centers_),
             self._kernel(self.gamma_) if widths is None else [self._kernel(g) for g in widths],
             dense(self.support_vectors_),
@@ -415,4 +427,3 @@ class MarginClassifier(KernelClassifier):
             self.intercept_,
             float(self.blend),
         )
-        return machines.values(rows)

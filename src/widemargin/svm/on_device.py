@@ -8,10 +8,12 @@ from widemargin.device import Device, check_on_device
 from widemargin.kernels import make_kernel
 
 
-def check_machine_there(machine: Any, device: Device) -> None:
+def check_machine_there(
+    machine: Any, device: Device, engines: tuple[str, ...] = ("auto", "span")
+) -> None:
     """Raise if a machine with these parameters is not fitted on a device."""
     wanted = {"engine": machine.engine, "loss": machine.loss}
-    for name, known in (("engine", ("auto", "span")), ("loss", ("squared_hinge",))):
+    for name, known in (("engine", engines), ("loss", ("squared_hinge",))):
         if wanted[name] not in known:
             raise ValueError(
                 f"{name}={wanted[name]!r} is not there on the device {str(device)!r} yet; use "
@@ -20,6 +22,15 @@ def check_machine_there(machine: Any, device: Device) -> None:
     kernels = getattr(machine, "kernels", None)
     for kernel in kernels if isinstance(kernels, list | tuple) else [machine.kernel]:
         check_on_device(make_kernel(kernel, kernel_params=machine.kernel_params), device)
+
+
+def check_one_kernel(widths: Any, device: Device) -> None:
+    """Raise if cells have a kernel each."""
+    if widths is not None:
+        raise ValueError(
+            f"cells with a gamma and a C of their own are not there on the device {str(device)!r} "
+            "yet; give centres or a size as cells=, or use device='cpu'."
+        )
 
 
 def check_no_device(device: str | None) -> None:
