@@ -87,7 +87,7 @@ def solve_margin_batch(
     there = sign != 0
     zero = xp.zeros_like(sign)
     beta = zero if start is None else start
-    scores = zero if start is None else _times(xp, K, beta)
+    scores = zero if start is None else kernel_times(xp, K, beta)
     primal = dual = zero[:, 0]
     rounds, done = 0, False
     while rounds < max_rounds and not done:
@@ -96,15 +96,15 @@ def solve_margin_batch(
         active = slack > 0
         target = _minimum(device, K, xp.where(active, sign, zero), ridge, active)
         step = target - beta
-        change = _times(xp, K, step)
-        length = _best_length(device, beta, step, slack, change, sign, ridge)[:, None]
+        change = kernel_times(xp, K, step)
+        length = best_length(device, beta, step, slack, change, sign, ridge)[:, None]
         beta, scores = beta + length * step, scores + length * change
         primal, dual = _objectives(device, K, beta, scores, sign, ridge)
         done = bool(xp.all(primal - dual <= gap * primal))
     return BatchPoint(beta, scores, to_numpy(primal), to_numpy(dual), rounds)
 
 
-def _times(xp: Any, K: Array, columns: Array) -> Array:
+def kernel_times(xp: Any, K: Array, columns: Array) -> Array:
     """Return (K + 1) times a column of each machine, in float64."""
     if K.ndim == 2:
         product = xp.matmul(xp.astype(columns, K.dtype, copy=False), K)
@@ -125,7 +125,7 @@ def _minimum(device: Device, K: Array, right: Array, ridge: Array, active: Array
     return xp.astype(solution[:, :, 0], xp.float64)
 
 
-def _best_length(
+def best_length(
     device: Device,
     beta: Array,
     step: Array,
@@ -173,7 +173,7 @@ def _objectives(
     alpha = slack / ridge
     primal = 0.5 * xp.sum(beta * scores + slack * alpha, axis=1)
     signed = sign * alpha
-    quadratic = xp.sum(signed * _times(xp, K, signed) + slack * alpha, axis=1)
+    quadratic = xp.sum(signed * kernel_times(xp, K, signed) + slack * alpha, axis=1)
     linear = xp.sum(alpha, axis=1)
     some = quadratic > 0
     bound = linear * linear / (2.0 * xp.where(some, quadratic, xp.ones_like(quadratic)))

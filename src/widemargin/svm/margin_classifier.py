@@ -171,9 +171,9 @@ class MarginClassifier(KernelClassifier):
     device : str, default=None
         Where the machine is fitted and asked: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs
         PyTorch); None is where X is. Arrays of PyTorch and CuPy stay on their device, and answers
-        come back as such; those for NumPy are NumPy's. On a device there is ``engine="span"``,
-        which "auto" then stands for, the squared hinge, and every kernel that has a name but
-        "precomputed". Fitted attributes are NumPy's, and a machine that was fitted on one device
+        come back as such; those for NumPy are NumPy's. On a device there are ``engine="exact"``
+        and ``engine="span"``, which "auto" then stands for, the squared hinge, and every kernel
+        that has a name but "precomputed". Fitted attributes are NumPy's, and a machine that was fitted on one device
         answers on any.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
@@ -269,7 +269,7 @@ class MarginClassifier(KernelClassifier):
         check_loss(self.loss, self.engine, self.max_vectors, self.vectors)
 
     def _check_on_device(self, device: Device) -> None:
-        check_machine_there(self, device)
+        check_machine_there(self, device, ("auto", "exact", "span"))
 
     def _check_answers_on(self, device: Device) -> None:
         if self.engine_ == "cells":
@@ -285,7 +285,8 @@ class MarginClassifier(KernelClassifier):
         options = replace(self.options(resources), in_span=in_span)
         decision = Decision(self.engine, options.cells)
         if problem.rows.device is not None:
-            decision = Decision("span", options.trial.cells[0])
+            engine = "exact" if self.engine == "exact" else "span"
+            decision = Decision(engine, options.trial.cells[0])
         elif self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
             decision = choose_engine(elsewhere, options)
         fitted: Fitted | None = None

@@ -8,15 +8,22 @@ from widemargin.device import Device, check_on_device
 from widemargin.kernels import make_kernel
 
 
-def check_machine_there(machine: Any, device: Device) -> None:
+def check_machine_there(
+    machine: Any, device: Device, engines: tuple[str, ...] = ("auto", "span")
+) -> None:
     """Raise if a machine with these parameters is not fitted on a device."""
     wanted = {"engine": machine.engine, "loss": machine.loss}
-    for name, known in (("engine", ("auto", "span")), ("loss", ("squared_hinge",))):
+    for name, known in (("engine", engines), ("loss", ("squared_hinge",))):
         if wanted[name] not in known:
             raise ValueError(
                 f"{name}={wanted[name]!r} is not there on the device {str(device)!r} yet; use "
                 f"{name}={known[-1]!r}, or device='cpu'."
             )
+    if machine.engine == "exact" and not isinstance(machine.max_vectors, str):
+        raise ValueError(
+            f"max_vectors={machine.max_vectors!r} with engine='exact' is not there on the device "
+            f"{str(device)!r} yet; use max_vectors='auto', engine='span', or device='cpu'."
+        )
     kernels = getattr(machine, "kernels", None)
     for kernel in kernels if isinstance(kernels, list | tuple) else [machine.kernel]:
         check_on_device(make_kernel(kernel, kernel_params=machine.kernel_params), device)

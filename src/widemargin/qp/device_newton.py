@@ -1,0 +1,290 @@
+"""The small machine on a device, of many rows: one L2-SVM by Newton's method on its primal.
+
+As in ``margin_batch``: with the rows A = {y f < 1} inside the margin, the minimum of the present
+quadratic piece is
+
+    (K_AA + 1 + diag(ridge_A)) β_A = y_A,        β = 0 elsewhere,
+
+and the step towards it is as long as is best. Here only the rows of A are factorised, which are
+few of many, and the first point is the machine of a part of the rows. The matrix that is to be
+factorised also has the dual of the present point, α = ξ / ridge times the best factor, so that a
+round begins with what is proved.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.arrays import Vector
+from widemargin.device import Array, Device, to_numpy
+from widemargin.device.in_place import (
+    add_to_diagonal,
+    cholesky,
+    scattered,
+    solve_lower,
+    solve_upper,
+    square_of,
+)
+from widemargin.loop import Deadline, relative_gap
+from widemargin.qp.margin_batch import best_length
+
+# Rounds at the most,
+_ROUNDS = 100
+# and rounds with little progress after which there is none.
+_SLOW = 5
+# A round that leaves more than this of the gap is slow.
+_PROGRESS = 0.9
+# Rows from which the machine of a part of them comes first, and one in how many these are.
+_WORTH_A_START = 2000
+_ONE_IN = 8
+# The gap of that machine.
+_START_TOL = 1e-2
+# What a whole step may cost of the objective, as a share of the gap: after it there are no
+# coefficients outside the margin.
+_FOR_A_WHOLE_STEP = 0.125
+
+
+@dataclass(frozen=True)
+class Square:
+    """Kernel values among some rows, in a matrix that may have more.
+
+    Attributes
+    ----------
+    device : Device
+        Where it is.
+    values : array of shape (N, N)
+        The matrix.
+    parts : tuple of slice
+        Where the rows stand in it.
+    """
+
+    device: Device
+    values: Array
+    parts: tuple[slice, ...]
+
+    @classmethod
+    def all_of(cls, device: Device, values: Array) -> Square:
+        """Return all of a matrix."""
+        return cls(device, values, (slice(0, values.shape[0]),))
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Where the rows stand, one by one."""
+        return np.concatenate([np.arange(part.start, part.stop) for part in self.parts])
+
+    def times(self, columns: Array) -> Array:
+        """Return (K + 1) times coefficients of the rows, in float64."""
+        xp, K = self.device.xp, self.values
+        short = xp.astype(columns, K.dtype, copy=False)
+        ends = np.cumsum([part.stop - part.start for part in self.parts]).tolist()
+        pieces = [
+            short[end - (part.stop - part.start) : end]
+            for part, end in zip(self.parts, ends, strict=True)
+        ]
+        products = []
+        for rows in self.parts:
+            each = [
+                xp.astype(xp.matmul(K[rows, part], piece), xp.float64)
+                for part, piece in zip(self.parts, pieces, strict=True)
+            ]
+            products.append(each[0] if len(each) == 1 else sum(each[1:], each[0]))
+        return xp.concat(products) + xp.sum(columns)
+
+
+@dataclass(frozen=True)
+class MarginPoint:
+    """Where a machine stands.
+
+    Attributes
+    ----------
+    beta : array of float64 of shape (n,)
+        Coefficients y α.
+    primal, dual : float
+        The objective, and a lower bound on its optimum.
+    gap : float
+        Their relative distance, with what rounding may hide of it.
+    rounds : int
+        Factors that it took, those of its start not counted.
+    """
+
+    beta: Array
+    primal: float
+    dual: float
+    gap: float
+    rounds: int
+
+
+def solve_margin_there(
+    square: Square,
+    sign: Vector,
+    ridge: Vector,
+    *,
+    tol: float,
+    rounding: float = 0.0,
+    deadline: Deadline | None = None,
+    start: Array | None = None,
+) -> MarginPoint:
+    """Solve min ½ αᵀQα − 1ᵀα, α ≥ 0, with Q = y yᵀ ∘ (K + 1) + diag(ridge).
+
+    Parameters
+    ----------
+    square : Square
+        Kernel values of the rows.
+    sign : ndarray of shape (n,)
+        Labels ±1.
+    ridge : ndarray of shape (n,)
+        1 / (2 C s), positive.
+    tol : float
+        Relative duality gap to stop at.
+    rounding : float, default=0.0
+        What rounding may hide of a gap, for dual variables of length one. Where it hides more than
+        `tol`, the machine is left as it is.
+    deadline : Deadline, default=None
+        When to be content with what there is.
+    start : array of float64 of shape (n,), default=None
+        Coefficients to start from; None for those of a part of the rows.
+
+    Returns
+    -------
+    MarginPoint
+        The machine.
+    """
+    deadline = Deadline() if deadline is None else deadline
+    if start is None and len(sign) > _WORTH_A_START:
+        with deadline.ends_on_interrupt():
+            start = _of_a_part(square, sign, ridge, max(tol, _START_TOL), rounding, deadline)
+    newton = _Newton(square, sign, ridge, tol, rounding)
+    point = newton.begun(start)
+    slow, rounds = 0, 0
+    while point.gap > tol and point.hidden <= tol and slow < _SLOW and rounds < _ROUNDS:
+        after = None
+        if not deadline.passed:
+            with deadline.ends_on_interrupt():
+                after = newton.after(point)
+        if after is None:
+            break
+        rounds += 1
+        slow = slow + 1 if after.gap > _PROGRESS * point.gap else 0
+        point = after
+    return MarginPoint(point.beta, point.primal, point.dual, point.gap, rounds)
+
+
+def _of_a_part(
+    square: Square, sign: Vector, ridge: Vector, tol: float, rounding: float, deadline: Deadline
+) -> Array:
+    """Return the coefficients of the machine of a part of the rows, zero for the others."""
+    device, n = square.device, len(sign)
+    # Rows of a class follow each other, and are in no order.
+    chosen = np.arange(0, n, _ONE_IN)
+    places = device.index(square.places[chosen])
+    few = Square.all_of(device, square_of(device, square.values, places))
+    found = solve_margin_there(
+        few, sign[chosen], ridge[chosen], tol=tol, rounding=rounding, deadline=deadline
+    )
+    return scattered(device, n, device.index(chosen), found.beta)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Coefficients, their scores, and what is proved; and the matrix of the rows inside."""
+
+    beta: Array
+    scores: Array
+    slack: Array
+    active: Array
+    matrix: Array
+    primal: float
+    dual: float
+    gap: float
+    hidden: float
+
+
+class _Newton:
+    """The rounds of one machine."""
+
+    def __init__(
+        self, square: Square, sign: Vector, ridge: Vector, tol: float, rounding: float
+    ) -> None:
+        self.square, self.tol, self.rounding = square, tol, rounding
+        self.sign, self.ridge = square.device.array(sign), square.device.array(ridge)
+        self.places = square.device.index(square.places)
+
+    def begun(self, start: Array | None) -> _Point:
+        """Return the first point."""
+        zero = self.square.device.xp.zeros_like(self.sign)
+        if start is None:
+            return self._at(zero, zero, 0.0)
+        return self._at(start, self.square.times(start), 0.0)
+
+    def _at(self, beta: Array, scores: Array, dual: float) -> _Point:
+        """Return a point; no dual bound that was found before is lost."""
+        device, xp = self.square.device, self.square.device.xp
+        slack = xp.clip(1.0 - self.sign * scores, 0.0, None)
+        active = xp.nonzero(slack > 0)[0]
+        matrix = square_of(device, self.square.values, xp.take(self.places, active))
+        matrix += 1.0
+        inside = xp.take(slack, active)
+        alpha = inside / xp.take(self.ridge, active)
+        signed = xp.take(self.sign, active) * alpha
+        product = xp.matmul(matrix, xp.astype(signed, matrix.dtype))
+        sums = (
+            beta * scores,
+            inside * alpha,
+            alpha,
+            signed * xp.astype(product, xp.float64),
+            alpha * alpha,
+        )
+        found = to_numpy(xp.stack([xp.sum(each) for each in sums]))
+        norm2, loss, linear, quadratic, length2 = found.tolist()
+        primal, quadratic = 0.5 * (norm2 + loss), quadratic + loss
+        if quadratic > 0.0:
+            dual = max(dual, linear * linear / (2.0 * quadratic))
+        hidden = self.rounding * math.sqrt(max(0.0, length2))
+        gap = min(1.0, relative_gap(primal, dual) + hidden)
+        return _Point(beta, scores, slack, active, matrix, primal, dual, gap, hidden)
+
+    def after(self, point: _Point) -> _Point | None:
+        """Return the point after a step; None if its matrix has no factor at this precision."""
+        xp = self.square.device.xp
+        target = self._minimum(point)
+        if target is None:
+            return None
+        scores = self.square.times(target)
+        step, change = target - point.beta, scores - point.scores
+        signed = 1.0 - self.sign * point.scores
+        length = best_length(
+            self.square.device,
+            *(each[None, :] for each in (point.beta, step, signed, change, self.sign, self.ridge)),
+        )
+        part = self._primal(point.beta + length * step, point.scores + length * change)
+        allowed = 1.0 + _FOR_A_WHOLE_STEP * self.tol
+        length = xp.where(self._primal(target, scores) <= allowed * part, 1.0, length)
+        return self._at(point.beta + length * step, point.scores + length * change, point.dual)
+
+    def _primal(self, beta: Array, scores: Array) -> Array:
+        xp = self.square.device.xp
+        slack = xp.clip(1.0 - self.sign * scores, 0.0, None)
+        return 0.5 * xp.sum(beta * scores + slack * slack / self.ridge)
+
+    def _minimum(self, point: _Point) -> Array | None:
+        """Return the minimum of the quadratic piece of a point, whose matrix is used up."""
+        device, xp = self.square.device, self.square.device.xp
+        n, active = self.sign.shape[0], point.active
+        if not active.shape[0]:
+            return xp.zeros_like(self.sign)
+        kind = point.matrix.dtype
+        matrix = add_to_diagonal(device, point.matrix, xp.take(self.ridge, active))
+        right = xp.astype(xp.take(self.sign, active), kind)[:, None]
+        factor = cholesky(device, matrix)
+        if factor is not None:
+            solution = solve_upper(device, factor, solve_lower(device, factor, right))
+        elif kind == xp.float64:
+            # Not every kernel is positive definite.
+            solution = xp.linalg.solve(matrix, right)
+        else:
+            return None
+        return scattered(device, n, active, xp.astype(solution[:, 0], xp.float64))
