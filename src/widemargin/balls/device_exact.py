@@ -61,7 +61,7 @@ def fit_exact_there(problem: Problem, options: MachineOptions) -> Fitted:
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
     result = run(DeviceExact(problem, options), limits, options.report)
     joined = PairMachines.joined([each for each in result.state if each is not None])
-    return fitted_machines(problem, replace(result, state=joined))
+    return fitted_machines(problem, joined, result.certificate, result.stop)
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,7 @@ class DeviceExact:
 
     def finish(self, state: State) -> State:
         """Put machines without vectors in the place of problems that were not reached."""
-        return tuple(
-            self._unsolved(p) if found is None else found for p, found in enumerate(state)
-        )
+        return tuple(self._unsolved(p) if found is None else found for p, found in enumerate(state))
 
     def _unsolved(self, p: int) -> PairMachines:
         """Return the machine that is zero everywhere."""

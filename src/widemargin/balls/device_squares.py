@@ -106,9 +106,7 @@ class DeviceSquares:
         sums = []
         for begin in range(0, n, step):
             end = min(n, begin + step)
-            left = self._operand(
-                slice(rows.start + begin, rows.start + end), self.kernel.rows
-            )
+            left = self._operand(slice(rows.start + begin, rows.start + end), self.kernel.rows)
             self.kernel.values(left, right, K[begin:end, :])
             sums.append(xp.sum(K[begin:end, :], dtype=xp.float64))
         check_finite(self.problem.kernel, to_numpy(xp.stack(sums)))

@@ -81,7 +81,7 @@ def fit_exact_pairs(problem: Problem, options: MachineOptions) -> Fitted:
     # Each pair is a success of its own: there is no stall.
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
     result = run(solver, limits, options.report)
-    return fitted_machines(problem, result)
+    return fitted_machines(problem, result.state, result.certificate, result.stop)
 
 
 class ExactPairs:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted
-from widemargin.loop import Result
+from widemargin.loop import Stop
 from widemargin.problem import Problem
 
 
@@ -69,9 +70,10 @@ class PairMachines:
         return cls(nothing, np.zeros(0), np.zeros(n, dtype=np.intp), proved, 0)
 
 
-def fitted_machines(problem: Problem, result: Result[PairMachines]) -> Fitted:
-    """Return the machines of all problems, as the loop has left them, on common vectors."""
-    machines = result.state
+def fitted_machines(
+    problem: Problem, machines: PairMachines, certificate: Certificate, stop: Stop
+) -> Fitted:
+    """Return the machines of all problems on common vectors."""
     index = np.unique(machines.index)
     coef = np.zeros((len(index), problem.n_problems))
     pair = np.repeat(np.arange(problem.n_problems), machines.n_terms)
@@ -81,7 +83,7 @@ def fitted_machines(problem: Problem, result: Result[PairMachines]) -> Fitted:
         index,
         coef,
         coef.sum(axis=0),
-        result.certificate,
-        result.stop,
+        certificate,
+        stop,
         of_pairs=problem.partial,
     )

@@ -30,22 +30,25 @@ from widemargin.device.in_place import (
     square_of,
 )
 from widemargin.loop import Deadline, relative_gap
-from widemargin.qp.margin_batch import best_length
+from widemargin.qp.margin_batch import step_length
 
 # Rounds at the most,
 _ROUNDS = 100
 # and rounds with little progress after which there is none.
 _SLOW = 5
-# A round that leaves more than this of the gap is slow.
+# A round that leaves more than this of the gap is slow, if the objective does not fall either,
 _PROGRESS = 0.9
+# by more than so many roundings.
+_ROUNDINGS = 64
+# The part of the gap that is asked for at which only rounding can be what is left,
+_NOTHING_LEFT = 0.25
+# and how many times as large as it rounding must be to end the rounds: it falls a little.
+_HOPELESS = 2.0
 # Rows from which the machine of a part of them comes first, and one in how many these are.
 _WORTH_A_START = 2000
 _ONE_IN = 8
 # The gap of that machine.
 _START_TOL = 1e-2
-# What a whole step may cost of the objective, as a share of the gap: after it there are no
-# coefficients outside the margin.
-_FOR_A_WHOLE_STEP = 0.125
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,7 @@ def solve_margin_there(
     newton = _Newton(square, sign, ridge, tol, rounding)
     point = newton.begun(start)
     slow, rounds = 0, 0
-    while point.gap > tol and point.hidden <= tol and slow < _SLOW and rounds < _ROUNDS:
+    while not point.ended(tol) and slow < _SLOW and rounds < _ROUNDS:
         after = None
         if not deadline.passed:
             with deadline.ends_on_interrupt():
@@ -168,9 +171,10 @@ def solve_margin_there(
         if after is None:
             break
         rounds += 1
-        slow = slow + 1 if after.gap > _PROGRESS * point.gap else 0
+        fell = after.primal < (1.0 - newton.noise) * point.primal
+        slow = 0 if fell or after.gap < _PROGRESS * point.gap else slow + 1
         point = after
-    return MarginPoint(point.beta, point.primal, point.dual, point.gap, rounds)
+    return MarginPoint(point.beta, point.primal, point.dual, min(1.0, point.gap), rounds)
 
 
 def _of_a_part(
@@ -202,6 +206,12 @@ class _Point:
     gap: float
     hidden: float
 
+    def ended(self, tol: float) -> bool:
+        """Return whether the gap is met, or would be but for rounding."""
+        if self.gap <= tol or self.hidden > _HOPELESS * tol > 0.0:
+            return True
+        return 0.0 < self.hidden and self.gap - self.hidden <= _NOTHING_LEFT * tol
+
 
 class _Newton:
     """The rounds of one machine."""
@@ -212,6 +222,8 @@ class _Newton:
         self.square, self.tol, self.rounding = square, tol, rounding
         self.sign, self.ridge = square.device.array(sign), square.device.array(ridge)
         self.places = square.device.index(square.places)
+        double = square.values.dtype == square.device.xp.float64
+        self.noise = _ROUNDINGS * float(np.finfo(np.float64 if double else np.float32).eps)
 
     def begun(self, start: Array | None) -> _Point:
         """Return the first point."""
@@ -237,38 +249,30 @@ class _Newton:
             alpha,
             signed * xp.astype(product, xp.float64),
             alpha * alpha,
+            beta * beta,
         )
         found = to_numpy(xp.stack([xp.sum(each) for each in sums]))
-        norm2, loss, linear, quadratic, length2 = found.tolist()
-        primal, quadratic = 0.5 * (norm2 + loss), quadratic + loss
+        norm2, loss, linear, quadratic, of_dual, of_primal = found.tolist()
+        primal, quadratic, factor = 0.5 * (norm2 + loss), quadratic + loss, 0.0
         if quadratic > 0.0:
-            dual = max(dual, linear * linear / (2.0 * quadratic))
-        hidden = self.rounding * math.sqrt(max(0.0, length2))
-        gap = min(1.0, relative_gap(primal, dual) + hidden)
+            factor = linear / quadratic
+            dual = max(dual, 0.5 * factor * linear)
+        hidden = self.rounding * math.sqrt(max(factor**2 * of_dual, of_primal))
+        gap = relative_gap(primal, dual) + hidden
         return _Point(beta, scores, slack, active, matrix, primal, dual, gap, hidden)
 
     def after(self, point: _Point) -> _Point | None:
         """Return the point after a step; None if its matrix has no factor at this precision."""
-        xp = self.square.device.xp
         target = self._minimum(point)
         if target is None:
             return None
-        scores = self.square.times(target)
-        step, change = target - point.beta, scores - point.scores
-        signed = 1.0 - self.sign * point.scores
-        length = best_length(
-            self.square.device,
-            *(each[None, :] for each in (point.beta, step, signed, change, self.sign, self.ridge)),
-        )
-        part = self._primal(point.beta + length * step, point.scores + length * change)
-        allowed = 1.0 + _FOR_A_WHOLE_STEP * self.tol
-        length = xp.where(self._primal(target, scores) <= allowed * part, 1.0, length)
+        step, change = target - point.beta, self.square.times(target) - point.scores
+        before = (point.beta, step, point.scores, change, self.sign, self.ridge)
+        beta, along, scores, rise, sign, ridge = (each[None, :] for each in before)
+        length = step_length(self.square.device, beta, along, scores, rise, sign, ridge, self.tol)[
+            0, :
+        ]
         return self._at(point.beta + length * step, point.scores + length * change, point.dual)
-
-    def _primal(self, beta: Array, scores: Array) -> Array:
-        xp = self.square.device.xp
-        slack = xp.clip(1.0 - self.sign * scores, 0.0, None)
-        return 0.5 * xp.sum(beta * scores + slack * slack / self.ridge)
 
     def _minimum(self, point: _Point) -> Array | None:
         """Return the minimum of the quadratic piece of a point, whose matrix is used up."""

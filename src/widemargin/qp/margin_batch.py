@@ -24,6 +24,9 @@ from widemargin.device.in_place import solve_spd
 
 # Rounds at the most, if nothing else is said.
 _ROUNDS = 30
+# What a whole step may cost of the objective, as a share of the gap: after it no row outside the
+# margin has a coefficient.
+_FOR_A_WHOLE_STEP = 0.125
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def solve_margin_batch(
     there = sign != 0
     zero = xp.zeros_like(sign)
     beta = zero if start is None else start
-    scores = zero if start is None else kernel_times(xp, K, beta)
+    scores = zero if start is None else _times(xp, K, beta)
     primal = dual = zero[:, 0]
     rounds, done = 0, False
     while rounds < max_rounds and not done:
@@ -96,15 +99,15 @@ def solve_margin_batch(
         active = slack > 0
         target = _minimum(device, K, xp.where(active, sign, zero), ridge, active)
         step = target - beta
-        change = kernel_times(xp, K, step)
-        length = best_length(device, beta, step, slack, change, sign, ridge)[:, None]
+        change = _times(xp, K, step)
+        length = step_length(device, beta, step, scores, change, sign, ridge, gap)
         beta, scores = beta + length * step, scores + length * change
         primal, dual = _objectives(device, K, beta, scores, sign, ridge)
         done = bool(xp.all(primal - dual <= gap * primal))
     return BatchPoint(beta, scores, to_numpy(primal), to_numpy(dual), rounds)
 
 
-def kernel_times(xp: Any, K: Array, columns: Array) -> Array:
+def _times(xp: Any, K: Array, columns: Array) -> Array:
     """Return (K + 1) times a column of each machine, in float64."""
     if K.ndim == 2:
         product = xp.matmul(xp.astype(columns, K.dtype, copy=False), K)
@@ -125,7 +128,31 @@ def _minimum(device: Device, K: Array, right: Array, ridge: Array, active: Array
     return xp.astype(solution[:, :, 0], xp.float64)
 
 
-def best_length(
+def step_length(
+    device: Device,
+    beta: Array,
+    step: Array,
+    scores: Array,
+    change: Array,
+    sign: Array,
+    ridge: Array,
+    gap: float,
+) -> Array:
+    """Return how far to go along steps to the minima of pieces, of shape (b, 1).
+
+    As far as is best for the objectives, but all the way where that is as good as makes no
+    difference to a gap.
+    """
+    xp = device.xp
+    slack = xp.where(sign != 0, 1.0 - sign * scores, xp.zeros_like(scores))
+    length = _best_length(device, beta, step, slack, change, sign, ridge)[:, None]
+    best = _primal(xp, beta + length * step, scores + length * change, sign, ridge)
+    whole = _primal(xp, beta + step, scores + change, sign, ridge)
+    good = (whole <= (1.0 + _FOR_A_WHOLE_STEP * gap) * best)[:, None]
+    return xp.where(good, xp.ones_like(length), length)
+
+
+def _best_length(
     device: Device,
     beta: Array,
     step: Array,
@@ -154,13 +181,21 @@ def best_length(
     slopes = xp.concat([first, first + du], axis=1)
     bends = xp.concat([bend, bend + dw], axis=1)
     # The slope at the end of each piece rises; the root is in the first where it is not negative.
-    ends = xp.where(place < np.inf, slopes[:, :-1] + bends[:, :-1] * place, xp.ones_like(place))
+    some = place < np.inf
+    ends = slopes[:, :-1] + bends[:, :-1] * xp.where(some, place, xp.zeros_like(place))
+    ends = xp.where(some, ends, xp.ones_like(place))
     piece = xp.sum(xp.astype(ends < 0, xp.int64), axis=1, keepdims=True)
     slope = xp.take_along_axis(slopes, piece, axis=1)[:, 0]
     bending = xp.take_along_axis(bends, piece, axis=1)[:, 0]
     some = bending > 0
     length = -slope / xp.where(some, bending, xp.ones_like(bending))
     return xp.where(some & (length > 0), length, xp.zeros_like(length))
+
+
+def _primal(xp: Any, beta: Array, scores: Array, sign: Array, ridge: Array) -> Array:
+    """Return the objectives."""
+    slack = xp.where(sign != 0, xp.clip(1.0 - sign * scores, 0.0, None), xp.zeros_like(scores))
+    return 0.5 * xp.sum(beta * scores + slack * slack / ridge, axis=1)
 
 
 def _objectives(
@@ -173,7 +208,7 @@ def _objectives(
     alpha = slack / ridge
     primal = 0.5 * xp.sum(beta * scores + slack * alpha, axis=1)
     signed = sign * alpha
-    quadratic = xp.sum(signed * kernel_times(xp, K, signed) + slack * alpha, axis=1)
+    quadratic = xp.sum(signed * _times(xp, K, signed) + slack * alpha, axis=1)
     linear = xp.sum(alpha, axis=1)
     some = quadratic > 0
     bound = linear * linear / (2.0 * xp.where(some, quadratic, xp.ones_like(quadratic)))

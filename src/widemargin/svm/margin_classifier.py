@@ -173,8 +173,8 @@ class MarginClassifier(KernelClassifier):
         PyTorch); None is where X is. Arrays of PyTorch and CuPy stay on their device, and answers
         come back as such; those for NumPy are NumPy's. On a device there are ``engine="exact"``
         and ``engine="span"``, which "auto" then stands for, the squared hinge, and every kernel
-        that has a name but "precomputed". Fitted attributes are NumPy's, and a machine that was fitted on one device
-        answers on any.
+        that has a name but "precomputed". Fitted attributes are NumPy's, and a machine that was
+        fitted on one device answers on any.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
