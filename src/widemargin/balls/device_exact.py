@@ -20,7 +20,7 @@ from widemargin.balls.device_squares import DeviceSquares
 from widemargin.balls.pair_machines import PairMachines, fitted_machines
 from widemargin.certificate import Certificate
 from widemargin.device import Array, Device, moments, own_stream, to_numpy
-from widemargin.device.in_place import square_of
+from widemargin.device.in_place import cholesky, square_of
 from widemargin.expansion import Fitted, MachineOptions
 from widemargin.loop import Ended, Limits, Stop, relative_gap, run
 from widemargin.problem import Problem
@@ -161,9 +161,11 @@ class DeviceExact:
                 for p, found in zip(group, self._batch(group), strict=True):
                     after[p] = found
             else:
-                found_ones = ordered_map(
-                    self._alone, group, self._beside(group), deadline.interrupt
-                )
+                threads = self._beside(group)
+                if threads > 1:
+                    # Solvers are loaded when they are first used, and not by several at once.
+                    cholesky(self.device, self.device.ones((1, 1), np.float32))
+                found_ones = ordered_map(self._alone, group, threads, deadline.interrupt)
                 for p, found in zip(group, found_ones, strict=False):
                     after[p] = found
         return tuple(after)

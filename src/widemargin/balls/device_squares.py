@@ -20,7 +20,7 @@ from widemargin.problem import Problem
 from widemargin.qp.device_newton import Square
 
 # Rows that tell the common point of all.
-_FOR_THE_CENTRE = 4096
+_FOR_THE_CENTRE = 512
 # Bytes of a block of kernel values that is made at a time.
 _BLOCK_BYTES = 1 << 30
 
@@ -43,7 +43,7 @@ class DeviceSquares:
         self.problem = problem
         self.rows = problem.rows.subset(order)
         self.precision = precision
-        sample = self.rows.take(np.arange(0, problem.n, max(1, problem.n // _FOR_THE_CENTRE)))
+        sample = self.rows.take(np.arange(0, problem.n, -(-problem.n // _FOR_THE_CENTRE)))
         self.kernel = DeviceKernel.about(problem.kernel, self.device, sample, precision.dtype)
         self.n_kernel = 0
         self.whole: Array | None = None

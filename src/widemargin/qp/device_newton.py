@@ -5,7 +5,7 @@ quadratic piece is
 
     (K_AA + 1 + diag(ridge_A)) β_A = y_A,        β = 0 elsewhere,
 
-and the step towards it is as long as is best. Here only the rows of A are factorised, which are
+and the step towards it is as long as is best, where a whole one is not good enough. Here only the rows of A are factorised, which are
 few of many, and the first point is the machine of a part of the rows. The matrix that is to be
 factorised also has the dual of the present point, α = ξ / ridge times the best factor, so that a
 round begins with what is proved.
@@ -44,11 +44,14 @@ _ROUNDINGS = 64
 _NOTHING_LEFT = 0.25
 # and how many times as large as it rounding must be to end the rounds: it falls a little.
 _HOPELESS = 2.0
+# The part of what is between the objective and its bound that a whole step must take off, not to
+# be cut to its best length.
+_ENOUGH = 0.1
 # Rows from which the machine of a part of them comes first, and one in how many these are.
 _WORTH_A_START = 2000
 _ONE_IN = 8
 # The gap of that machine.
-_START_TOL = 1e-2
+_START_TOL = 0.05
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ def _of_a_part(
     places = device.index(square.places[chosen])
     few = Square.all_of(device, square_of(device, square.values, places))
     found = solve_margin_there(
-        few, sign[chosen], ridge[chosen], tol=tol, rounding=rounding, deadline=deadline
+        few, sign[chosen], ridge[chosen] / _ONE_IN, tol=tol, rounding=rounding, deadline=deadline
     )
     return scattered(device, n, device.index(chosen), found.beta)
 
@@ -210,7 +213,7 @@ class _Point:
         """Return whether the gap is met, or would be but for rounding."""
         if self.gap <= tol or self.hidden > _HOPELESS * tol > 0.0:
             return True
-        return 0.0 < self.hidden and self.gap - self.hidden <= _NOTHING_LEFT * tol
+        return self.hidden > 0.0 and self.gap - self.hidden <= _NOTHING_LEFT * tol
 
 
 class _Newton:
@@ -266,13 +269,16 @@ class _Newton:
         target = self._minimum(point)
         if target is None:
             return None
-        step, change = target - point.beta, self.square.times(target) - point.scores
+        there = self.square.times(target)
+        whole = self._at(target, there, point.dual)
+        if whole.primal <= point.primal - _ENOUGH * (point.primal - whole.dual):
+            return whole
+        step, change = target - point.beta, there - point.scores
         before = (point.beta, step, point.scores, change, self.sign, self.ridge)
         beta, along, scores, rise, sign, ridge = (each[None, :] for each in before)
-        length = step_length(self.square.device, beta, along, scores, rise, sign, ridge, self.tol)[
-            0, :
-        ]
-        return self._at(point.beta + length * step, point.scores + length * change, point.dual)
+        device = self.square.device
+        length = step_length(device, beta, along, scores, rise, sign, ridge, self.tol)[0, :]
+        return self._at(point.beta + length * step, point.scores + length * change, whole.dual)
 
     def _minimum(self, point: _Point) -> Array | None:
         """Return the minimum of the quadratic piece of a point, whose matrix is used up."""
