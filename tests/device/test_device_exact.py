@@ -210,6 +210,27 @@ def test_parts_of_a_matrix_are_a_problem_of_their_own(device):
     assert_allclose(found.primal, point.objectives()[0], rtol=1e-8)
 
 
+def test_conjugate_gradients_take_the_place_of_factors(device, monkeypatch):
+    monkeypatch.setattr(device_newton, "_MOST_FACTORED", 20)
+    monkeypatch.setattr(device_newton, "cholesky", lambda *_: pytest.fail("a factor"))
+    square, K, sign, ridge = _square(device, C=1.0)
+    point = solve_margin_dual(K.copy(), sign, ridge, gap=1e-12)
+    for tol in (1e-3, 1e-9):
+        found = solve_margin_there(square, sign, ridge, tol=tol)
+        assert found.gap <= tol
+        assert_allclose(found.primal, point.objectives()[0], rtol=tol)
+    assert_allclose(to_numpy(found.beta), sign * point.alpha, atol=1e-3)
+
+
+def test_factors_go_on_where_conjugate_gradients_take_too_long(device, monkeypatch):
+    monkeypatch.setattr(device_newton, "_MOST_FACTORED", 20)
+    monkeypatch.setattr(device_newton, "_STEPS", 2)
+    square, K, sign, ridge = _square(device, C=1.0)
+    found = solve_margin_there(square, sign, ridge, tol=1e-9)
+    point = solve_margin_dual(K.copy(), sign, ridge, gap=1e-12)
+    assert_allclose(found.primal, point.objectives()[0], rtol=1e-9)
+
+
 def test_rounds_end(device):
     square, _, sign, ridge = _square(device)
     best = solve_margin_there(square, sign, ridge, tol=0.0)

@@ -10,6 +10,7 @@ problem goes on in float64.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ _SHARE = 0.9
 # and its factor.
 _BESIDE = 2
 # Rows of a problem up to which it is solved in a batch,
-_SMALL = 768
+_SMALL = 1536
 # and matrices of that size: so many kernel values are in a batch, of so many problems.
 _BATCH_VALUES = 1 << 26
 _BATCH = 1024
@@ -106,6 +107,7 @@ class DeviceExact:
         self.n_rows = np.array([int(np.diff(self.begins)[each].sum()) for each in used.T])
         self.room = self._room()
         self.groups = self._groups()
+        self.fine = Lock()
 
     def _room(self) -> float:
         """Return what may be taken on the device, or raise if a problem needs more."""
@@ -248,38 +250,38 @@ class DeviceExact:
         with own_stream(self.device):
             earlier = self._earlier(p, column)
             start = None if earlier is None else self.device.array(earlier)
-            return self._refined(column, start, self.precisions)
+            found = self._solved(column, self.squares, start)
+            return self._refined(column, found)
 
-    def _refined(
-        self, column: _Column, start: Array | None, precisions: list[Precision]
-    ) -> PairMachines:
-        """Return the machine of a problem, in one precision after another."""
-        tol, deadline, made = self.options.tol, self.options.deadline, 0
-        best: PairMachines | None = None
-        for precision in precisions:
-            squares = self.squares
-            if precision is not self.precisions[0]:
-                squares = DeviceSquares(self.problem, self.order, precision)
-                each = squares.itemsize * (1 + _BESIDE) * column.n**2
-                if each > self.room - (self.held if squares.whole is None else 0.0):
-                    break
-            found = solve_margin_there(
-                squares.of(column.parts),
-                column.sign,
-                column.ridge,
-                tol=tol,
-                rounding=precision.rounding,
-                deadline=deadline,
-                start=start,
-            )
-            made += 0 if squares is self.squares else squares.n_kernel
-            start = found.beta
-            proved = (found.primal, found.dual, found.gap)
-            best = self._machine(column, to_numpy(found.beta), proved, made)
-            if found.gap <= tol or deadline.passed:
-                break
-        assert best is not None
-        return best
+    def _refined(self, column: _Column, machine: PairMachines) -> PairMachines:
+        """Return a machine that has gone on in float64, if that is needed and there is room."""
+        good = float(machine.proved[0, 2]) <= self.options.tol
+        if good or self.options.deadline.passed or len(self.precisions) == 1:
+            return machine
+        if 8 * (1 + _BESIDE) * column.n**2 > self.room - self.held:
+            return machine
+        # One at a time, for there may be room for no more.
+        with self.fine:
+            squares = DeviceSquares(self.problem, self.order, self.precisions[-1])
+            known = np.zeros(self.problem.n)
+            known[machine.index] = machine.coef
+            start = self.device.array(known[self.order[column.places]])
+            return self._solved(column, squares, start)
+
+    def _solved(self, column: _Column, squares: DeviceSquares, start: Array | None) -> PairMachines:
+        """Return the machine of a problem on kernel values of one precision."""
+        found = solve_margin_there(
+            squares.of(column.parts),
+            column.sign,
+            column.ridge,
+            tol=self.options.tol,
+            rounding=squares.precision.rounding,
+            deadline=self.options.deadline,
+            start=start,
+        )
+        made = 0 if squares is self.squares else squares.n_kernel
+        proved = (found.primal, found.dual, found.gap)
+        return self._machine(column, to_numpy(found.beta), proved, made)
 
     # Problems of few rows.
 
@@ -312,9 +314,10 @@ class DeviceExact:
             primal, dual = float(found.primal[b]), float(found.dual[b])
             gap = min(1.0, relative_gap(primal, dual) + hidden)
             machine = self._machine(column, own[:n], (primal, dual, gap))
-            if gap > tol and not self.options.deadline.passed:
-                # What is left to do is more than this precision can, or than rounds allow.
-                machine = self._refined(column, device.array(own[:n]), self.precisions[-1:])
+            # What is left to do is more than this precision can, or than rounds allow.
+            if gap > tol and not self.options.deadline.passed and len(self.precisions) == 1:
+                machine = self._solved(column, self.squares, device.array(own[:n]))
+            machine = self._refined(column, machine)
             machines.append(machine)
         return machines
 

@@ -5,10 +5,12 @@ quadratic piece is
 
     (K_AA + 1 + diag(ridge_A)) β_A = y_A,        β = 0 elsewhere,
 
-and the step towards it is as long as is best, where a whole one is not good enough. Here only the rows of A are factorised, which are
-few of many, and the first point is the machine of a part of the rows. The matrix that is to be
-factorised also has the dual of the present point, α = ξ / ridge times the best factor, so that a
-round begins with what is proved.
+and the step towards it is as long as is best, where a whole one is not good enough. Here only the
+rows of A are factorised, which are few of many, and the first point is the machine of a part of the
+rows. The matrix that is to be factorised also has the dual of the present point, α = ξ / ridge
+times the best factor, so that a round begins with what is proved. Where A is large and the ridge
+too, conjugate gradients solve the system; ξ / ridge enlarges what they leave, so that the
+coefficients themselves, as far as they have the right sign, are the dual point.
 """
 
 from __future__ import annotations
@@ -47,6 +49,16 @@ _HOPELESS = 2.0
 # The part of what is between the objective and its bound that a whole step must take off, not to
 # be cut to its best length.
 _ENOUGH = 0.1
+# Rows inside the margin from which conjugate gradients take the place of factors, if
+_MOST_FACTORED = 6000
+# ridge is at least this, relative to k(x, x) + 1: few steps are enough then.
+_EASY_RIDGE = 0.05
+# Steps of theirs at the most; one in how many looks at the residual;
+_STEPS = 200
+_LOOK = 4
+# and what they may leave of the gap that there is, or of that which is asked for.
+_OF_THE_GAP = 0.02
+_OF_TOL = 0.1
 # Rows from which the machine of a part of them comes first, and one in how many these are.
 _WORTH_A_START = 2000
 _ONE_IN = 8
@@ -203,7 +215,7 @@ class _Point:
     scores: Array
     slack: Array
     active: Array
-    matrix: Array
+    matrix: Array | None
     primal: float
     dual: float
     gap: float
@@ -225,6 +237,10 @@ class _Newton:
         self.square, self.tol, self.rounding = square, tol, rounding
         self.sign, self.ridge = square.device.array(sign), square.device.array(ridge)
         self.places = square.device.index(square.places)
+        corner = square.parts[0].start
+        largest = float(square.values[corner, corner]) + 1.0
+        # Whether conjugate gradients need few steps.
+        self.easy = float(ridge.min()) >= _EASY_RIDGE * largest
         double = square.values.dtype == square.device.xp.float64
         self.noise = _ROUNDINGS * float(np.finfo(np.float64 if double else np.float32).eps)
 
@@ -240,23 +256,29 @@ class _Newton:
         device, xp = self.square.device, self.square.device.xp
         slack = xp.clip(1.0 - self.sign * scores, 0.0, None)
         active = xp.nonzero(slack > 0)[0]
-        matrix = square_of(device, self.square.values, xp.take(self.places, active))
-        matrix += 1.0
-        inside = xp.take(slack, active)
-        alpha = inside / xp.take(self.ridge, active)
-        signed = xp.take(self.sign, active) * alpha
-        product = xp.matmul(matrix, xp.astype(signed, matrix.dtype))
+        if self.easy and active.shape[0] > _MOST_FACTORED:
+            matrix, alpha = None, xp.clip(self.sign * beta, 0.0, None)
+            signed = self.sign * alpha
+            product = self.square.times(signed)
+        else:
+            matrix = square_of(device, self.square.values, xp.take(self.places, active))
+            matrix += 1.0
+            alpha = slack / self.ridge
+            signed = xp.take(self.sign * alpha, active)
+            short = xp.matmul(matrix, xp.astype(signed, matrix.dtype))
+            product = xp.astype(short, xp.float64)
         sums = (
             beta * scores,
-            inside * alpha,
+            slack * slack / self.ridge,
             alpha,
-            signed * xp.astype(product, xp.float64),
+            signed * product,
+            self.ridge * alpha * alpha,
             alpha * alpha,
             beta * beta,
         )
         found = to_numpy(xp.stack([xp.sum(each) for each in sums]))
-        norm2, loss, linear, quadratic, of_dual, of_primal = found.tolist()
-        primal, quadratic, factor = 0.5 * (norm2 + loss), quadratic + loss, 0.0
+        norm2, loss, linear, product, more, of_dual, of_primal = found.tolist()
+        primal, quadratic, factor = 0.5 * (norm2 + loss), product + more, 0.0
         if quadratic > 0.0:
             factor = linear / quadratic
             dual = max(dual, 0.5 * factor * linear)
@@ -271,7 +293,8 @@ class _Newton:
             return None
         there = self.square.times(target)
         whole = self._at(target, there, point.dual)
-        if whole.primal <= point.primal - _ENOUGH * (point.primal - whole.dual):
+        enough = point.primal - _ENOUGH * (point.primal - whole.dual)
+        if whole.gap <= self.tol or whole.primal <= enough:
             return whole
         step, change = target - point.beta, there - point.scores
         before = (point.beta, step, point.scores, change, self.sign, self.ridge)
@@ -286,6 +309,8 @@ class _Newton:
         n, active = self.sign.shape[0], point.active
         if not active.shape[0]:
             return xp.zeros_like(self.sign)
+        if point.matrix is None:
+            return self._approached(point)
         kind = point.matrix.dtype
         matrix = add_to_diagonal(device, point.matrix, xp.take(self.ridge, active))
         right = xp.astype(xp.take(self.sign, active), kind)[:, None]
@@ -298,3 +323,36 @@ class _Newton:
         else:
             return None
         return scattered(device, n, active, xp.astype(solution[:, 0], xp.float64))
+
+    def _approached(self, point: _Point) -> Array:
+        """Return nearly the minimum of the piece of a point, by conjugate gradients.
+
+        Coefficients β with the residual r have a gap of ½ Σ r² / ridge on the piece, which tells
+        when they are good enough.
+        """
+        xp = self.square.device.xp
+        inside = point.slack > 0
+        zero = xp.zeros_like(self.sign)
+
+        def times(columns: Array) -> Array:
+            product = self.square.times(columns) + self.ridge * columns
+            return xp.where(inside, product, zero)
+
+        least = max(_OF_TOL * self.tol * point.primal, _OF_THE_GAP * (point.primal - point.dual))
+        scale = 1.0 / (1.0 + self.ridge)
+        beta = xp.where(inside, point.beta, zero)
+        left = xp.where(inside, self.sign, zero) - times(beta)
+        along = scale * left
+        size = xp.sum(left * along)
+        for number in range(_STEPS):
+            if number % _LOOK == 0 and 0.5 * float(xp.sum(left * left / self.ridge)) <= least:
+                return beta
+            product = times(along)
+            length = size / xp.sum(along * product)
+            beta, left = beta + length * along, left - length * product
+            scaled = scale * left
+            after = xp.sum(left * scaled)
+            along, size = scaled + (after / size) * along, after
+        # Factors do better.
+        self.easy = False
+        return beta
