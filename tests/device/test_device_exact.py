@@ -117,6 +117,26 @@ def test_what_float32_hides_is_found_in_float64(device):
     assert_allclose(there.certificate_.primal, here.certificate_.primal, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("C", "tol", "values"), [(3.0, 1e-9, 1e-6), (1e4, 1e-4, np.inf)])
+def test_problems_beside_each_other_are_the_same(device, monkeypatch, C, tol, values):
+    X, y = _data(4)
+    monkeypatch.setattr(device_exact, "_SMALL", 10)
+    alone = _machine(C=C, tol=tol).fit(device.array(X), y)
+    monkeypatch.setattr(device_exact.DeviceExact, "_beside", lambda *_: 3)
+    beside = _machine(C=C, tol=tol).fit(device.array(X), y)
+    assert beside.certificate_.gap <= tol
+    assert_allclose(beside.certificate_.primal, alone.certificate_.primal, rtol=tol)
+    assert np.abs(beside.decision_function(X) - alone.decision_function(X)).max() <= values
+
+
+def test_no_room_for_float64_is_said(device):
+    X, y = _data(2)
+    # Room for the kernel values and factors of float32 only.
+    with pytest.warns(ConvergenceWarning, match="precision"):
+        there = _machine(C=1e5, memory=int(4 * 3.1 * N**2 / 0.9)).fit(device.array(X), y)
+    assert there.certificate_.gap > 1e-3 and there.engine_ == "exact"
+
+
 def test_a_start_leaves_little_to_do(device):
     X, y = _data(3)
     there = _machine(warm_start=True, tol=1e-8).fit(device.array(X), y)

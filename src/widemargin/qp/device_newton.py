@@ -296,12 +296,15 @@ class _Newton:
         enough = point.primal - _ENOUGH * (point.primal - whole.dual)
         if whole.gap <= self.tol or whole.primal <= enough:
             return whole
+        dual = whole.dual
+        # Its matrix makes room for the next.
+        del whole
         step, change = target - point.beta, there - point.scores
         before = (point.beta, step, point.scores, change, self.sign, self.ridge)
         beta, along, scores, rise, sign, ridge = (each[None, :] for each in before)
         device = self.square.device
         length = step_length(device, beta, along, scores, rise, sign, ridge, self.tol)[0, :]
-        return self._at(point.beta + length * step, point.scores + length * change, whole.dual)
+        return self._at(point.beta + length * step, point.scores + length * change, dual)
 
     def _minimum(self, point: _Point) -> Array | None:
         """Return the minimum of the quadratic piece of a point, whose matrix is used up."""
