@@ -123,7 +123,7 @@ def measure(spec: Spec, _: Dataset, keep: Keep) -> Found:
     for number, share in enumerate(np.linspace(FIRST_MOMENT, LAST_MOMENT, spec["repeats"])):
         # A cluster of its own: what the death before has left behind is not in question.
         with local_cluster(spec["workers"]) as client:
-            warmed_up(lambda: warm_up_on(client, make, spec))  # noqa: B023
+            warmed_up(lambda: warm_up_on(client, make, spec))
             kill = one_kill(client, lambda: make().fit(X, y), share * seconds, number, bits, X_test)
             found["kills"].append(kill)
         keep(found)

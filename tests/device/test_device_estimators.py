@@ -161,7 +161,7 @@ def test_the_first_fit_may_choose_its_engine(device):
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [
-        ({"engine": "exact"}, "engine='exact'"),
+        ({"engine": "exact"}, "max_vectors=40"),
         ({"engine": "auto", "loss": "hinge", "max_vectors": "auto"}, "loss='hinge'"),
         ({"kernel": "precomputed"}, "kernel='precomputed'"),
         ({"kernel": np.dot}, "kernel='callable'"),

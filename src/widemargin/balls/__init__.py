@@ -4,11 +4,12 @@
 ``fixed_radius`` a ball of given radius that needs no solver; ``one_row`` has both as the papers
 print them, one row at a time, in compiled code. ``exact_set`` solves the dual where
 few rows matter, ``exact`` on the matrix of all kernel values, and ``matrix_free`` without one where
-that does not fit into memory.
+that does not fit into memory; ``device_exact`` is the exact machine on a device.
 """
 
 from widemargin.balls.core_set import CoreSet, fit_core
 from widemargin.balls.core_state import BatchSizes, CoreOptions, CoreState
+from widemargin.balls.device_exact import fit_exact_there
 from widemargin.balls.exact import (
     earlier_of,
     factors_take_long,
@@ -37,6 +38,7 @@ __all__ = [
     "factors_take_long",
     "fit_core",
     "fit_exact",
+    "fit_exact_there",
     "fit_on_set",
     "fit_one_by_one",
     "fit_one_row",

@@ -13,16 +13,17 @@ coefficients are large, the pair is solved again in float64, from there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock, Semaphore
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.arrays import IndexArray, Vector
 from widemargin.balls.ball import Precision, certificate_of, largest_norm2
 from widemargin.balls.growing_set import GapOf, GrowingSet
+from widemargin.balls.pair_machines import PairMachines, fitted_machines
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted, MachineOptions
 from widemargin.kernel_between import KernelBetween
@@ -60,62 +61,6 @@ _SHARE_OF_GAP = 0.5
 _KKT = 1e-10
 
 
-@dataclass(frozen=True)
-class PairMachines:
-    """The machines of some pairs, one after another.
-
-    Attributes
-    ----------
-    index : ndarray of int of shape (n_terms,)
-        Rows of the problem that support them.
-    coef : ndarray of shape (n_terms,)
-        Their coefficients, y α.
-    n_terms : ndarray of int of shape (n_pairs,)
-        How many of these each pair has.
-    proved : ndarray of shape (n_pairs, 3)
-        Primal, dual, and the relative gap with what rounding may hide of it.
-    n_kernel : int
-        Kernel values that were made.
-    """
-
-    index: IndexArray
-    coef: Vector
-    n_terms: IndexArray
-    proved: Matrix
-    n_kernel: int
-
-    def __len__(self) -> int:
-        return len(self.n_terms)
-
-    def one(self, i: int) -> PairMachines:
-        """Return the machine of one pair."""
-        begin = int(self.n_terms[:i].sum())
-        own = slice(begin, begin + int(self.n_terms[i]))
-        only = slice(i, i + 1)
-        return PairMachines(
-            self.index[own], self.coef[own], self.n_terms[only], self.proved[only], 0
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[PairMachines]) -> PairMachines:
-        """Return the machines of all parts."""
-        return cls(
-            np.concatenate([each.index for each in parts]),
-            np.concatenate([each.coef for each in parts]),
-            np.concatenate([each.n_terms for each in parts]),
-            np.concatenate([each.proved for each in parts]),
-            sum(each.n_kernel for each in parts),
-        )
-
-    @classmethod
-    def unsolved(cls, loss: Sequence[float]) -> PairMachines:
-        """Return machines without vectors, for pairs of which nothing but the loss is known."""
-        n = len(loss)
-        proved = np.stack([np.asarray(loss, dtype=np.float64), np.zeros(n), np.ones(n)], axis=1)
-        nothing = np.zeros(0, dtype=np.intp)
-        return cls(nothing, np.zeros(0), np.zeros(n, dtype=np.intp), proved, 0)
-
-
 def fits(problem: Problem, options: MachineOptions) -> bool:
     """Return whether the kernel values of the largest pair fit into memory."""
     size = np.sort(np.bincount(problem.code))[-2:].sum()
@@ -136,20 +81,7 @@ def fit_exact_pairs(problem: Problem, options: MachineOptions) -> Fitted:
     # Each pair is a success of its own: there is no stall.
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
     result = run(solver, limits, options.report)
-    machines = result.state
-    index = np.unique(machines.index)
-    coef = np.zeros((len(index), problem.n_problems))
-    pair = np.repeat(np.arange(problem.n_problems), machines.n_terms)
-    coef[np.searchsorted(index, machines.index), pair] = machines.coef
-    return Fitted(
-        problem.rows.take(index),
-        index,
-        coef,
-        coef.sum(axis=0),
-        result.certificate,
-        result.stop,
-        of_pairs=True,
-    )
+    return fitted_machines(problem, result.state, result.certificate, result.stop)
 
 
 class ExactPairs:

@@ -15,6 +15,7 @@ from widemargin.device.namespace import (
     given_back,
     is_device_array,
     named_device,
+    own_stream,
     to_numpy,
     worked_on,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "kernel_with",
     "moments",
     "named_device",
+    "own_stream",
     "to_numpy",
     "worked_on",
 ]

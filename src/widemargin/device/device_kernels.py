@@ -143,6 +143,10 @@ class DeviceKernel:
         """Return the operand of rows that lie on the device."""
         return self._operand(X, vectors=False)
 
+    def rows_as_vectors(self, X: Array) -> Array:
+        """Return the operand of rows that lie on the device and are vectors."""
+        return self._operand(X, vectors=True)
+
     def vectors(self, Z: NDArray[Any]) -> Array:
         """Return the operand of vectors, from NumPy."""
         return self._operand(self.device.array(np.asarray(Z, dtype=np.float64)), vectors=True)

@@ -140,3 +140,34 @@ def solve_spd(device: Device, matrices: Array, right: Array) -> Array:
     return xp.astype(
         xp.linalg.solve(xp.astype(matrices, xp.float64), xp.astype(right, xp.float64)), right.dtype
     )
+
+
+def square_of(device: Device, matrix: Array, places: Array) -> Array:
+    """Return the entries of a matrix in some rows and the columns of the same numbers."""
+    if device.is_torch:
+        return matrix[places[..., :, None], places[..., None, :]]
+    xp = device.xp
+    if places.ndim == 1:
+        return xp.take(xp.take(matrix, places, axis=0), places, axis=1)
+    return xp.stack([square_of(device, matrix, places[b, :]) for b in range(places.shape[0])])
+
+
+def scattered(device: Device, n: int, places: Array, values: Array) -> Array:
+    """Return n numbers, zero but for some places."""
+    if device.is_torch:
+        total = values.new_zeros(n)
+        total[places] = values
+        return total
+    here = np.zeros(n, dtype=to_numpy(values).dtype)
+    here[to_numpy(places)] = to_numpy(values)
+    return device.array(here)
+
+
+def add_to_diagonal(device: Device, matrix: Array, diagonal: Array) -> Array:
+    """Return a matrix with more on its diagonal, written over it where that is possible."""
+    if device.is_torch:
+        matrix.diagonal().add_(diagonal)
+        return matrix
+    xp = device.xp
+    eye = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=device.where)
+    return matrix + eye * xp.astype(diagonal, matrix.dtype)[:, None]

@@ -99,15 +99,8 @@ def solve_margin_batch(
         target = _minimum(device, K, xp.where(active, sign, zero), ridge, active)
         step = target - beta
         change = _times(xp, K, step)
-        length = _best_length(device, beta, step, slack, change, sign, ridge)[:, None]
-        points = xp.stack([beta + length * step, target])
-        values = xp.stack([scores + length * change, scores + change])
-        found = _primal(xp, points, values, sign, ridge)
-        # The minimum of the piece has coefficients inside the margin only: if it is as good, it is
-        # taken.
-        whole = (found[1, :] <= (1.0 + _SNAP * gap) * found[0, :])[:, None]
-        beta = xp.where(whole, points[1, :, :], points[0, :, :])
-        scores = xp.where(whole, values[1, :, :], values[0, :, :])
+        length = step_length(device, beta, step, scores, change, sign, ridge, gap)
+        beta, scores = beta + length * step, scores + length * change
         before, below = primal, dual
         primal, dual = _objectives(device, K, beta, scores, sign, ridge)
         ended = primal - dual <= gap * primal
@@ -138,6 +131,31 @@ def _minimum(device: Device, K: Array, right: Array, ridge: Array, active: Array
     matrix += xp.astype(diagonal, K.dtype)[:, :, None] * eye
     solution = solve_spd(device, matrix, xp.astype(right, K.dtype)[:, :, None])
     return xp.astype(solution[:, :, 0], xp.float64)
+
+
+def step_length(
+    device: Device,
+    beta: Array,
+    step: Array,
+    scores: Array,
+    change: Array,
+    sign: Array,
+    ridge: Array,
+    gap: float,
+) -> Array:
+    """Return how far to go along steps to the minima of pieces, of shape (b, 1).
+
+    As far as is best for the objectives, but all the way where that is as good as makes no
+    difference to a gap.
+    """
+    xp = device.xp
+    slack = xp.where(sign != 0, 1.0 - sign * scores, xp.zeros_like(scores))
+    length = _best_length(device, beta, step, slack, change, sign, ridge)[:, None]
+    points = xp.stack([beta + length * step, beta + step])
+    values = xp.stack([scores + length * change, scores + change])
+    found = _primal(xp, points, values, sign, ridge)
+    good = (found[1, :] <= (1.0 + _SNAP * gap) * found[0, :])[:, None]
+    return xp.where(good, xp.ones_like(length), length)
 
 
 def _best_length(

@@ -15,6 +15,7 @@ from widemargin.balls import (
     earlier_of,
     factors_take_long,
     fit_exact,
+    fit_exact_there,
     fit_on_set,
     fit_one_by_one,
     matrix_fits,
@@ -47,6 +48,8 @@ def fit_exact_from_span(problem: Problem, options: SpanOptions) -> Fitted:
     Fitted
         The machine; if there was no time for a better one, that of the span.
     """
+    if problem.rows.device is not None:
+        return fit_exact_there(problem, options)
     limit = options.max_vectors
     limited = limit is not None and limit < problem.n
     begun = options.earlier is not None or options.loss == "hinge"

@@ -174,7 +174,7 @@ class MarginClassifier(KernelClassifier):
         Where the machine is fitted and asked: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs
         PyTorch); None is where X is. Arrays of PyTorch and CuPy stay on their device, and answers
         come back as such; those for NumPy are NumPy's. On a device there are ``engine="span"``,
-        which "auto" then stands for, and ``engine="cells"`` (of 300 rows if `cells` is "auto"), the
+        which "auto" then stands for, "cells" (of 300 rows if `cells` is "auto") and "exact", the
         squared hinge, and every kernel that has a name but "precomputed". Fitted attributes are
         NumPy's, and a machine that was fitted on one device answers on any.
     n_jobs : int, default=None
@@ -271,7 +271,7 @@ class MarginClassifier(KernelClassifier):
         check_loss(self.loss, self.engine, self.max_vectors, self.vectors)
 
     def _check_on_device(self, device: Device) -> None:
-        check_machine_there(self, device, ("auto", "cells", "span"))
+        check_machine_there(self, device, ("auto", "exact", "span", "cells"))
         given = self.cells if self.engine == "cells" else None
         check_one_kernel(given if isinstance(given, CellParameters) else None, device)
 
@@ -286,7 +286,7 @@ class MarginClassifier(KernelClassifier):
         decision = Decision(self.engine, options.cells)
         if problem.rows.device is not None:
             # There is no trial: cells have the smallest of its sizes, if the user gives none.
-            engine = "cells" if self.engine == "cells" else "span"
+            engine = "span" if self.engine == "auto" else self.engine
             decision = Decision(engine, options.trial.cells[0])
         elif self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
             decision = choose_engine(elsewhere, options)

@@ -19,6 +19,11 @@ def check_machine_there(
                 f"{name}={wanted[name]!r} is not there on the device {str(device)!r} yet; use "
                 f"{name}={known[-1]!r}, or device='cpu'."
             )
+    if machine.engine == "exact" and not isinstance(machine.max_vectors, str):
+        raise ValueError(
+            f"max_vectors={machine.max_vectors!r} with engine='exact' is not there on the device "
+            f"{str(device)!r} yet; use max_vectors='auto', engine='span', or device='cpu'."
+        )
     kernels = getattr(machine, "kernels", None)
     for kernel in kernels if isinstance(kernels, list | tuple) else [machine.kernel]:
         check_on_device(make_kernel(kernel, kernel_params=machine.kernel_params), device)
