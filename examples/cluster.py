@@ -3,8 +3,8 @@
 Without an address it starts two worker processes on this machine; with one (``tcp://host:8786``, as
 ``dask scheduler`` prints it) it uses the workers that are there. Rows are made by blocks, each on
 the worker that needs it: no process ever holds all of them. To use rows of your own, put a Dask
-array in the place of ``generated``, such as ``dask.array.from_zarr(...)`` or
-``dask.dataframe.read_parquet(...).to_dask_array()``; the rest stays the same.
+array in the place of ``generated``, such as ``dask.array.from_zarr(...)``, or columns of
+``dask.dataframe.read_parquet(...)``; the rest stays the same.
 
 It needs ``pip install "dask[array]" distributed`` beside widemargin, here and on the workers.
 """

@@ -137,7 +137,7 @@ def instrumented(watch: Stopwatch) -> Iterator[None]:
     work = [
         (KernelValues, "_block", "block"),
         (Shard, "gram", "sum"),
-        (curvature, "_factorised", "factor"),
+        (Basis, "factorised", "factor"),
     ]
     scan = KernelValues.scan
 

@@ -42,7 +42,7 @@ _BATCH = 1024
 # Matrices of a batch: kernel values, those of the rows inside, factors, and what they are made of.
 _BATCH_MATRICES = 5
 # Problems of many rows that are solved beside each other on a GPU, and in a step.
-_STREAMS = 4
+_STREAMS = 2
 _AT_A_TIME = 16
 # Batches are solved to this share of the gap that is asked for, so that rounding fits beside it.
 _SHARE_OF_GAP = 0.5
