@@ -93,7 +93,7 @@ def test_machines_and_answers_are_those_of_this_machine(device, way, cells):
     mine, theirs = here.certificate_, there.certificate_
     assert_allclose([theirs.primal, theirs.dual], [mine.primal, mine.dual], rtol=1e-4)
     assert theirs.scope == "cells" and theirs.dual <= mine.primal * (1 + 1e-5)
-    assert_allclose(theirs.n_vectors, mine.n_vectors, rtol=0.02)
+    assert_allclose(theirs.n_vectors, mine.n_vectors, rtol=0.05)
     X_there = device.array(X)
     found = there.decision_function(X_there)
     assert device_of(found) == device

@@ -8,11 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from widemargin import MarginClassifier
 from widemargin.balls import device_exact, device_squares
 from widemargin.device import is_device_array, to_numpy
-from widemargin.kernels import make_kernel
-from widemargin.loop import Deadline
-from widemargin.qp import device_newton
-from widemargin.qp.device_newton import Square, solve_margin_there
-from widemargin.qp.margin_dual import solve_margin_dual
+from widemargin.qp import margin_batch
 
 N = 500
 
@@ -29,14 +25,21 @@ def _machine(**others):
     return MarginClassifier(**given | others)
 
 
-@pytest.fixture(params=["batches", "one by one", "class by class"])
+@pytest.fixture(params=["shared", "batches", "one by one"])
 def way(request, monkeypatch):
-    """How problems are solved: on values of all rows, in batches or not, or of two classes."""
-    if request.param != "batches":
+    """How problems are solved: on values of all rows, or of two classes, in batches or not."""
+    if request.param != "shared":
+        init = device_exact.DeviceExact.__init__
+
+        def alone(self, *arguments):
+            init(self, *arguments)
+            self.shared = False
+            self.groups = self._groups()
+
+        monkeypatch.setattr(device_exact.DeviceExact, "__init__", alone)
+    if request.param == "one by one":
         monkeypatch.setattr(device_exact, "_SMALL", 10)
-        monkeypatch.setattr(device_newton, "_WORTH_A_START", 100)
-    if request.param == "class by class":
-        monkeypatch.setattr(device_squares.DeviceSquares, "make_whole", lambda self: None)
+        monkeypatch.setattr(margin_batch, "_WORTH_A_START", 100)
     return request.param
 
 
@@ -117,18 +120,6 @@ def test_what_float32_hides_is_found_in_float64(device):
     assert_allclose(there.certificate_.primal, here.certificate_.primal, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("C", "tol", "values"), [(3.0, 1e-9, 1e-6), (1e4, 1e-4, np.inf)])
-def test_problems_beside_each_other_are_the_same(device, monkeypatch, C, tol, values):
-    X, y = _data(4)
-    monkeypatch.setattr(device_exact, "_SMALL", 10)
-    alone = _machine(C=C, tol=tol).fit(device.array(X), y)
-    monkeypatch.setattr(device_exact.DeviceExact, "_beside", lambda *_: 3)
-    beside = _machine(C=C, tol=tol).fit(device.array(X), y)
-    assert beside.certificate_.gap <= tol
-    assert_allclose(beside.certificate_.primal, alone.certificate_.primal, rtol=tol)
-    assert np.abs(beside.decision_function(X) - alone.decision_function(X)).max() <= values
-
-
 def test_no_room_for_float64_is_said(device):
     X, y = _data(2)
     # Room for the kernel values and factors of float32 only.
@@ -175,18 +166,18 @@ def test_limits_leave_a_valid_machine(device, way):
         there = _machine(max_time=1e-9).fit(device.array(X), y)
     assert there.certificate_.gap == 1.0
     assert there.decision_function(X).shape == (N, 6)
-    if way != "batches":
+    if way != "one by one":
         return
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         there = _machine(max_iter=1).fit(device.array(X), y)
-    assert there.decision_function(X).shape == (N, 6)
+    assert there.decision_function(X).shape == (N, 6) and there.certificate_.gap == 1.0
 
 
 def test_an_interrupt_leaves_what_is_there(device, monkeypatch):
     X, y = _data(4)
-    monkeypatch.setattr(device_exact, "_SMALL", 10)
-    monkeypatch.setattr(device_exact, "_AT_A_TIME", 2)
-    calls, solve = [], device_exact.solve_margin_there
+    # A problem a step.
+    monkeypatch.setattr(device_exact, "_SHARE_OF_ROWS", 1e-12)
+    calls, solve = [], device_exact.solve_margin_batch
 
     def interrupted(*args, **others):
         calls.append(1)
@@ -194,7 +185,7 @@ def test_an_interrupt_leaves_what_is_there(device, monkeypatch):
             raise KeyboardInterrupt
         return solve(*args, **others)
 
-    monkeypatch.setattr(device_exact, "solve_margin_there", interrupted)
+    monkeypatch.setattr(device_exact, "solve_margin_batch", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         there = _machine(C=0.1).fit(device.array(X), y)
     assert (there.intercept_ != 0).sum() == 3 and there.certificate_.stopped == "interrupted"
@@ -210,58 +201,3 @@ def test_a_budget_of_vectors_is_not_there(device):
     X, y = _data()
     with pytest.raises(ValueError, match=r"max_vectors=20.*engine='span'"):
         _machine(max_vectors=20).fit(device.array(X), y)
-
-
-def _square(device, n=400, C=10.0, dtype=np.float64):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 3))
-    sign = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
-    K = make_kernel("rbf", gamma=0.5).block(X, X)
-    return Square.all_of(device, device.array(K, dtype)), K, sign, np.full(n, 0.5 / C)
-
-
-def test_parts_of_a_matrix_are_a_problem_of_their_own(device):
-    square, K, sign, ridge = _square(device)
-    own = np.r_[50:120, 200:330]
-    parts = Square(device, square.values, (slice(50, 120), slice(200, 330)))
-    found = solve_margin_there(parts, sign[own], ridge[own], tol=1e-10)
-    point = solve_margin_dual(K[np.ix_(own, own)].copy(), sign[own], ridge[own], gap=1e-12)
-    assert_allclose(to_numpy(found.beta), sign[own] * point.alpha, atol=1e-6)
-    assert_allclose(found.primal, point.objectives()[0], rtol=1e-8)
-
-
-def test_conjugate_gradients_take_the_place_of_factors(device, monkeypatch):
-    monkeypatch.setattr(device_newton, "_MOST_FACTORED", 20)
-    monkeypatch.setattr(device_newton, "cholesky", lambda *_: pytest.fail("a factor"))
-    square, K, sign, ridge = _square(device, C=1.0)
-    point = solve_margin_dual(K.copy(), sign, ridge, gap=1e-12)
-    for tol in (1e-3, 1e-9):
-        found = solve_margin_there(square, sign, ridge, tol=tol)
-        assert found.gap <= tol
-        assert_allclose(found.primal, point.objectives()[0], rtol=tol)
-    assert_allclose(to_numpy(found.beta), sign * point.alpha, atol=1e-3)
-
-
-def test_factors_go_on_where_conjugate_gradients_take_too_long(device, monkeypatch):
-    monkeypatch.setattr(device_newton, "_MOST_FACTORED", 20)
-    monkeypatch.setattr(device_newton, "_STEPS", 2)
-    square, K, sign, ridge = _square(device, C=1.0)
-    found = solve_margin_there(square, sign, ridge, tol=1e-9)
-    point = solve_margin_dual(K.copy(), sign, ridge, gap=1e-12)
-    assert_allclose(found.primal, point.objectives()[0], rtol=1e-9)
-
-
-def test_rounds_end(device):
-    square, _, sign, ridge = _square(device)
-    best = solve_margin_there(square, sign, ridge, tol=0.0)
-    assert best.gap < 1e-12
-    over = Deadline.after(0.0)
-    first = solve_margin_there(square, sign, ridge, tol=1e-8, deadline=over)
-    assert (
-        first.rounds == 0
-        and not to_numpy(first.beta).any()
-        and first.gap == pytest.approx(1.0 - first.dual / first.primal)
-    )
-    coarse, _, sign, ridge = _square(device, C=1e9, dtype=np.float32)
-    left = solve_margin_there(coarse, sign, ridge, tol=1e-3, rounding=1e-6)
-    assert left.gap > 1e-3 and np.isfinite(left.primal)

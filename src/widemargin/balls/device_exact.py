@@ -1,51 +1,42 @@
 """The exact machines of all problems on a device: two classes, classes against the rest, pairs.
 
-Problems of few rows are solved in batches (``qp.margin_batch``), on matrices that are filled up to
-one size. Those of many are solved one by one (``qp.device_newton``), a few beside each other on a
-GPU, which would else wait for the machine that gives the orders. Kernel values are float32 where
-that is enough for the gap, which only the solution tells: where its coefficients are large, a
-problem goes on in float64.
+Problems are solved side by side (``qp.margin_batch``): all of them where the kernel values of all
+rows fit into the device's memory, else those of few rows in batches, and those of many one by one.
+Kernel values are float32 where that is enough for the gap, which only the solution tells: where its
+coefficients are large, a problem goes on in float64.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from widemargin.arrays import IndexArray, Vector
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, certificate_of, largest_norm2
 from widemargin.balls.device_squares import DeviceSquares
 from widemargin.balls.pair_machines import PairMachines, fitted_machines
 from widemargin.certificate import Certificate
-from widemargin.device import Array, Device, moments, own_stream, to_numpy
-from widemargin.device.in_place import cholesky, square_of
+from widemargin.device import Device, moments, to_numpy
 from widemargin.expansion import Fitted, MachineOptions
-from widemargin.loop import Ended, Limits, Stop, relative_gap, run
+from widemargin.loop import Ended, Limits, Stop, run
 from widemargin.problem import Problem
-from widemargin.qp.device_newton import solve_margin_there
 from widemargin.qp.margin_batch import solve_margin_batch
-from widemargin.threads import ordered_map
 
 # Share of the memory budget for kernel values and factors.
 _SHARE = 0.9
 # Matrices of a problem at the most beside its kernel values: that of the rows inside the margin,
 # and its factor.
 _BESIDE = 2
-# Rows of a problem up to which it is solved in a batch,
+# Rows of a problem up to which it is solved in a batch where problems do not share a matrix,
 _SMALL = 1536
-# and matrices of that size: so many kernel values are in a batch, of so many problems.
+# and matrices of that size: so many kernel values are in a batch.
 _BATCH_VALUES = 1 << 26
-_BATCH = 1024
-# Matrices of a batch: kernel values, those of the rows inside, factors, and what they are made of.
-_BATCH_MATRICES = 5
-# Problems of many rows that are solved beside each other on a GPU, and in a step.
-_STREAMS = 2
-_AT_A_TIME = 16
-# Batches are solved to this share of the gap that is asked for, so that rounding fits beside it.
-_SHARE_OF_GAP = 0.5
+# Bytes of the numbers that are kept for each row of a problem that is solved beside others,
+_BYTES_OF_A_ROW = 256
+# as a share of the memory for kernel values and factors.
+_SHARE_OF_ROWS = 0.125
 
 
 def fit_exact_there(problem: Problem, options: MachineOptions) -> Fitted:
@@ -106,8 +97,10 @@ class DeviceExact:
         used = problem.table != 0
         self.n_rows = np.array([int(np.diff(self.begins)[each].sum()) for each in used.T])
         self.room = self._room()
+        item, largest = int(np.dtype(self.precisions[0].dtype).itemsize), int(self.n_rows.max())
+        # Whether the kernel values of all rows are there at once.
+        self.shared = item * (problem.n**2 + _BESIDE * largest**2) <= self.room
         self.groups = self._groups()
-        self.fine = Lock()
 
     def _room(self) -> float:
         """Return what may be taken on the device, or raise if a problem needs more."""
@@ -124,31 +117,30 @@ class DeviceExact:
         return room
 
     def _groups(self) -> list[list[int]]:
-        """Return the problems of every step: batches of alike ones first, then the large ones."""
-        order = np.argsort(-self.n_rows, kind="stable")
-        groups: list[list[int]] = []
+        """Return the problems of every step, of about as many rows."""
         item = int(np.dtype(self.precisions[0].dtype).itemsize)
-        for p in order[self.n_rows[order] <= _SMALL].tolist():
-            size = int(self.n_rows[groups[-1][0]]) ** 2 if groups else 0
-            many = (len(groups[-1]) + 1) * size if groups else 0
-            full = many > _BATCH_VALUES or _BATCH_MATRICES * item * many > self.room / 2
-            if not groups or full or len(groups[-1]) == _BATCH:
+        groups: list[list[int]] = []
+        for p in np.argsort(-self.n_rows, kind="stable").tolist():
+            # Of those that are there, and one more.
+            largest = int(self.n_rows[groups[-1][0]]) if groups else 0
+            many = (len(groups[-1]) + 1) * largest if groups else 0
+            full = _BYTES_OF_A_ROW * many > _SHARE_OF_ROWS * self.room
+            if not self.shared:
+                values = min(_BATCH_VALUES, self.room / (2 * item * (1 + _BESIDE)))
+                full = full or largest > _SMALL or many * largest > values
+            if not groups or full:
                 groups.append([])
             groups[-1].append(p)
-        large = np.flatnonzero(self.n_rows > _SMALL).tolist()
-        groups.extend(large[i : i + _AT_A_TIME] for i in range(0, len(large), _AT_A_TIME))
         return groups
 
     def start(self) -> State:
         """Begin with no problem; compute all kernel values where they fit into memory."""
         squares = DeviceSquares(self.problem, self.order, self.precisions[0])
-        largest, n = int(self.n_rows.max()), self.problem.n
-        whole, alone = squares.itemsize * n**2, squares.itemsize * largest**2
-        self.held = 0.0
-        if whole + _BESIDE * alone <= self.room:
+        if self.shared:
             squares.make_whole()
-            self.held = whole
+            self.held = float(squares.itemsize * self.problem.n**2)
         else:
+            alone = squares.itemsize * int(self.n_rows.max()) ** 2
             self.held = (self.room - (1 + _BESIDE) * alone) / 2
             squares.keep_inside(self.held)
         self.squares = squares
@@ -158,18 +150,15 @@ class DeviceExact:
         """Solve some more problems; an interrupt leaves those that are done."""
         group = next(group for group in self.groups if any(state[p] is None for p in group))
         after, deadline = list(state), self.options.deadline
+        if deadline.passed:
+            return self.finish(state)
         with deadline.ends_on_interrupt():
-            if self.n_rows[group[0]] <= _SMALL:
-                for p, found in zip(group, self._batch(group), strict=True):
-                    after[p] = found
-            else:
-                threads = self._beside(group)
-                if threads > 1:
-                    # Solvers are loaded when they are first used, and not by several at once.
-                    cholesky(self.device, self.device.ones((1, 1), np.float32))
-                found_ones = ordered_map(self._alone, group, threads, deadline.interrupt)
-                for p, found in zip(group, found_ones, strict=False):
-                    after[p] = found
+            columns = [self._column(p) for p in group]
+            machines = self._solved(group, columns, self.squares, self._earlier(group, columns))
+            for p, machine in zip(group, machines, strict=True):
+                after[p] = machine
+            for p, column, machine in zip(group, columns, machines, strict=True):
+                after[p] = self._refined(p, column, machine)
         return tuple(after)
 
     def certificate(self, state: State) -> Certificate:
@@ -223,113 +212,61 @@ class DeviceExact:
         index = self.order[column.places[used]]
         return PairMachines(index, beta[used], np.array([len(used)]), np.array([proved]), made)
 
-    def _earlier(self, p: int, column: _Column) -> Vector | None:
+    def _earlier(self, group: list[int], columns: list[_Column]) -> Matrix | None:
         """Return the coefficients of an earlier solution, if there is one."""
         earlier = self.options.earlier
         if earlier is None:
             return None
+        start = np.zeros((len(group), max(column.n for column in columns)))
         known = np.zeros(self.problem.n)
-        known[earlier.index] = earlier.coef[:, p]
-        return known[self.order[column.places]]
+        for b, (p, column) in enumerate(zip(group, columns, strict=True)):
+            known[earlier.index] = earlier.coef[:, p]
+            start[b, : column.n] = known[self.order[column.places]]
+        return start
 
-    # Problems of many rows.
+    def _solved(
+        self,
+        group: list[int],
+        columns: list[_Column],
+        squares: DeviceSquares,
+        start: Matrix | None,
+    ) -> list[PairMachines]:
+        """Return the machines of problems on kernel values of one precision."""
+        device, before = self.device, squares.n_kernel
+        shape = (len(group), max(column.n for column in columns))
+        sign, ridge = np.zeros(shape), np.ones(shape)
+        for b, column in enumerate(columns):
+            sign[b, : column.n], ridge[b, : column.n] = column.sign, column.ridge
+        matrices = squares.of_machines([column.parts for column in columns])
+        room = max(0.0, self.room - self.held) / (squares.itemsize * _BESIDE)
+        found = solve_margin_batch(
+            matrices,
+            device.array(sign),
+            device.array(ridge),
+            tol=self.options.tol,
+            rounding=squares.precision.rounding,
+            deadline=self.options.deadline,
+            start=None if start is None else device.array(start),
+            most_numbers=int(room),
+        )
+        # Values of other precisions are counted where they are made.
+        made = squares.n_kernel - before if squares is not self.squares else 0
+        beta = to_numpy(found.beta)
+        proved = np.column_stack([found.primal, found.dual, found.gap])
+        return [
+            self._machine(column, beta[b, : column.n], proved[b], made if b == 0 else 0)
+            for b, column in enumerate(columns)
+        ]
 
-    def _beside(self, group: list[int]) -> int:
-        """Return how many problems are worked on at a time."""
-        if not self.device.is_cuda:
-            return 1
-        matrices = _BESIDE if self.squares.whole is not None else 1 + _BESIDE
-        each = self.squares.itemsize * matrices * int(self.n_rows[group].max()) ** 2
-        return max(1, min(_STREAMS, int((self.room - self.held) / each)))
-
-    def _alone(self, p: int) -> PairMachines:
-        """Return the machine of one problem, or as much of it as there is time for."""
-        column = self._column(p)
-        if self.options.deadline.passed:
-            return self._unsolved(p)
-        with own_stream(self.device):
-            earlier = self._earlier(p, column)
-            start = None if earlier is None else self.device.array(earlier)
-            found = self._solved(column, self.squares, start)
-            return self._refined(column, found)
-
-    def _refined(self, column: _Column, machine: PairMachines) -> PairMachines:
+    def _refined(self, p: int, column: _Column, machine: PairMachines) -> PairMachines:
         """Return a machine that has gone on in float64, if that is needed and there is room."""
         good = float(machine.proved[0, 2]) <= self.options.tol
         if good or self.options.deadline.passed or len(self.precisions) == 1:
             return machine
         if 8 * (1 + _BESIDE) * column.n**2 > self.room - self.held:
             return machine
-        # One at a time, for there may be room for no more.
-        with self.fine:
-            squares = DeviceSquares(self.problem, self.order, self.precisions[-1])
-            known = np.zeros(self.problem.n)
-            known[machine.index] = machine.coef
-            start = self.device.array(known[self.order[column.places]])
-            return self._solved(column, squares, start)
-
-    def _solved(self, column: _Column, squares: DeviceSquares, start: Array | None) -> PairMachines:
-        """Return the machine of a problem on kernel values of one precision."""
-        found = solve_margin_there(
-            squares.of(column.parts),
-            column.sign,
-            column.ridge,
-            tol=self.options.tol,
-            rounding=squares.precision.rounding,
-            deadline=self.options.deadline,
-            start=start,
-        )
-        made = 0 if squares is self.squares else squares.n_kernel
-        proved = (found.primal, found.dual, found.gap)
-        return self._machine(column, to_numpy(found.beta), proved, made)
-
-    # Problems of few rows.
-
-    def _batch(self, group: list[int]) -> list[PairMachines]:
-        """Return the machines of problems of about one size."""
-        device, tol, precision = self.device, self.options.tol, self.precisions[0]
-        columns = [self._column(p) for p in group]
-        m = max(column.n for column in columns)
-        shape = (len(group), m)
-        sign, ridge, start = np.zeros(shape), np.ones(shape), np.zeros(shape)
-        for b, (p, column) in enumerate(zip(group, columns, strict=True)):
-            sign[b, : column.n], ridge[b, : column.n] = column.sign, column.ridge
-            earlier = self._earlier(p, column)
-            if earlier is not None:
-                start[b, : column.n] = earlier
-        found = solve_margin_batch(
-            device,
-            self._squares_of(columns, m),
-            device.array(sign),
-            device.array(ridge),
-            gap=_SHARE_OF_GAP * tol,
-            start=None if self.options.earlier is None else device.array(start),
-        )
-        beta, scores = to_numpy(found.beta), to_numpy(found.scores)
-        machines = []
-        for b, column in enumerate(columns):
-            own, n = beta[b], column.n
-            alpha = np.maximum(0.0, 1.0 - sign[b, :n] * scores[b, :n]) / ridge[b, :n]
-            hidden = precision.rounding * float(np.linalg.norm(alpha))
-            primal, dual = float(found.primal[b]), float(found.dual[b])
-            gap = min(1.0, relative_gap(primal, dual) + hidden)
-            machine = self._machine(column, own[:n], (primal, dual, gap))
-            # What is left to do is more than this precision can, or than rounds allow.
-            if gap > tol and not self.options.deadline.passed and len(self.precisions) == 1:
-                machine = self._solved(column, self.squares, device.array(own[:n]))
-            machine = self._refined(column, machine)
-            machines.append(machine)
-        return machines
-
-    def _squares_of(self, columns: list[_Column], m: int) -> Array:
-        """Return the kernel values of problems, filled up to one size."""
-        device, whole = self.device, self.squares.whole
-        if whole is not None:
-            places = np.zeros((len(columns), m), dtype=np.int64)
-            for b, column in enumerate(columns):
-                places[b, : column.n] = column.places
-            return square_of(device, whole, device.index(places))
-        K = device.zeros((len(columns), m, m), self.precisions[0].dtype)
-        for b, column in enumerate(columns):
-            K[b, : column.n, : column.n] = self.squares.of(column.parts).values
-        return K
+        squares = DeviceSquares(self.problem, self.order, self.precisions[-1])
+        known = np.zeros(self.problem.n)
+        known[machine.index] = machine.coef
+        start = known[self.order[column.places]][None, :]
+        return self._solved([p], [column], squares, start)[0]

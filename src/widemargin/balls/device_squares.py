@@ -6,8 +6,7 @@ those of every pair of classes. Otherwise the values inside a class are kept as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Lock
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from widemargin.device import Array, Device, DeviceKernel, block_on_device, to_n
 from widemargin.device.device_rows import rows_at_a_time
 from widemargin.kernels.kernel import check_finite
 from widemargin.problem import Problem
-from widemargin.qp.device_newton import Square
+from widemargin.qp.device_matrices import ManyMatrices, Matrices, OneMatrix
 
 # Rows that tell the common point of all.
 _FOR_THE_CENTRE = 512
@@ -49,7 +48,6 @@ class DeviceSquares:
         self.whole: Array | None = None
         self._inside: dict[int, Array] = {}
         self._room_inside = 0.0
-        self._lock = Lock()
 
     @property
     def itemsize(self) -> int:
@@ -65,12 +63,27 @@ class DeviceSquares:
         """Keep the values inside classes, in so many bytes."""
         self._room_inside = room
 
-    def of(self, parts: tuple[slice, ...]) -> Square:
-        """Return the values of the rows in one or two parts, one after the other."""
+    def of_machines(self, parts: Sequence[tuple[slice, ...]]) -> Matrices:
+        """Return the values of machines, whose rows are in one or two parts each."""
+        device = self.device
+        sizes = [sum(part.stop - part.start for part in each) for each in parts]
         if self.whole is not None:
-            return Square(self.device, self.whole, parts)
+            places = np.full((len(parts), max(sizes)), self.problem.n, dtype=np.int64)
+            for b, each in enumerate(parts):
+                own = [np.arange(part.start, part.stop) for part in each]
+                places[b, : sizes[b]] = np.concatenate(own)
+            return OneMatrix(device, self.whole, device.index(places))
         if len(parts) == 1:
-            return Square.all_of(self.device, self._made(parts[0], parts[0]))
+            return OneMatrix.of_all(device, self._of(parts[0]))
+        K = device.zeros((len(parts), max(sizes), max(sizes)), self.precision.dtype)
+        for b, (each, n) in enumerate(zip(parts, sizes, strict=True)):
+            K[b, :n, :n] = self._of(each)
+        return ManyMatrices.of_all(device, K)
+
+    def _of(self, parts: tuple[slice, ...]) -> Array:
+        """Return the values of the rows in one or two parts, one after the other."""
+        if len(parts) == 1:
+            return self._made(parts[0], parts[0])
         first, second = parts
         n_first = first.stop - first.start
         n = n_first + second.stop - second.start
@@ -79,20 +92,18 @@ class DeviceSquares:
         K[n_first:, n_first:] = self._of_class(second)
         K[n_first:, :n_first] = self._made(second, first)
         K[:n_first, n_first:] = K[n_first:, :n_first].mT
-        return Square.all_of(self.device, K)
+        return K
 
     def _of_class(self, part: slice) -> Array:
         """Return the values inside a class, kept if there is room."""
-        with self._lock:
-            kept = self._inside.get(part.start)
+        kept = self._inside.get(part.start)
         if kept is not None:
             return kept
         values = self._made(part, part)
         size = self.itemsize * values.shape[0] ** 2
-        with self._lock:
-            if size <= self._room_inside and part.start not in self._inside:
-                self._room_inside -= size
-                self._inside[part.start] = values
+        if size <= self._room_inside:
+            self._room_inside -= size
+            self._inside[part.start] = values
         return values
 
     def _made(self, rows: slice, vectors: slice) -> Array:
@@ -103,15 +114,18 @@ class DeviceSquares:
         K = self.device.empty((n, width), self.precision.dtype)
         most = min(_BLOCK_BYTES, self.rows.memory // 16)
         step = max(64, most // (8 * max(1, width)))
-        sums = []
+        mirrored, sums = rows == vectors, []
         for begin in range(0, n, step):
             end = min(n, begin + step)
             left = self._operand(slice(rows.start + begin, rows.start + end), self.kernel.rows)
-            self.kernel.values(left, right, K[begin:end, :])
-            sums.append(xp.sum(K[begin:end, :], dtype=xp.float64))
+            # Of values among the same rows, half are those of the other half.
+            stop = end if mirrored else width
+            self.kernel.values(left, right[:stop, :], K[begin:end, :stop])
+            sums.append(xp.sum(K[begin:end, :stop], dtype=xp.float64))
+            if mirrored and begin:
+                K[:begin, begin:end] = K[begin:end, :begin].mT
         check_finite(self.problem.kernel, to_numpy(xp.stack(sums)))
-        with self._lock:
-            self.n_kernel += n * width
+        self.n_kernel += n * width
         return K
 
     def _operand(self, where: slice, of: Callable[[Array], Array]) -> Array:

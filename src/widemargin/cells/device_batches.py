@@ -19,21 +19,20 @@ from widemargin.device import Array, Device, DeviceKernel, can_be_shifted, to_nu
 from widemargin.device.in_place import written
 from widemargin.kernels.kernel import check_finite
 from widemargin.problem import Problem
+from widemargin.qp.device_matrices import ManyMatrices
 from widemargin.qp.margin_batch import solve_margin_batch
 
 # Numbers in the matrices of a batch, about: more are not solved sooner.
-_NUMBERS = 1 << 26
+_NUMBERS = 1 << 28
 # Entries are filled up to the largest of a batch: those below this part of its size, less some
-# rows, wait for the next one. Time grows with the cube of the size.
-_FILLED = 0.8
+# rows, wait for the next one.
+_FILLED = 0.7
 _FILLED_ROWS = 16
-# Matrices that an entry needs at a time: kernel values, a Newton matrix, its factor, and what is
-# made on the way.
+# Matrices that an entry needs at a time: kernel values, those inside the margin, a factor, and what
+# is made on the way.
 _MATRICES = 6
 # Share of the memory budget for them.
 _SHARE = 0.6
-# Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
-_SHARE_OF_GAP = 0.5
 # Rounds of the solver in float32, and in float64 for what these have not solved.
 _ROUNDS = {"float32": 15, "float64": 60}
 
@@ -235,21 +234,22 @@ class Batches:
         start: Array | None,
     ) -> tuple[Array, NDArray[np.float64]]:
         """Return coefficients, and bias, primal, dual, gap and count of each machine."""
-        xp, gap = self.device.xp, _SHARE_OF_GAP * self.tol
+        xp = self.device.xp
         K, wide = self._matrices(X, float(reach[0].max()), dtype)
-        found = solve_margin_batch(
-            self.device, K, sign, ridge, gap=gap, max_rounds=_ROUNDS[dtype], start=start
-        )
-        beta = found.beta
-        used = xp.astype(beta != 0, xp.float64)
-        sums = xp.stack([xp.sum(each, axis=1) for each in (beta, beta * beta, used)])
-        bias, square, count = to_numpy(sums)
-        primal, dual = found.primal, np.minimum(found.dual, found.primal)
-        relative = (primal - dual) / np.where(primal > 0, primal, 1.0)
         kernel = self.problem.kernel
         rounding = [4.0 * kernel.rounding(0.0 if wide else each, dtype) for each in reach[1]]
-        relative = relative + self.eta * np.array(rounding) * np.sqrt(square)
-        return beta, np.stack([bias, primal, dual, relative, count])
+        found = solve_margin_batch(
+            ManyMatrices.of_all(self.device, K),
+            sign,
+            ridge,
+            tol=self.tol,
+            rounding=self.eta * np.array(rounding),
+            start=start,
+            max_rounds=_ROUNDS[dtype],
+        )
+        used = xp.astype(found.beta != 0, xp.float64)
+        bias, count = to_numpy(xp.stack([xp.sum(each, axis=1) for each in (found.beta, used)]))
+        return found.beta, np.stack([bias, found.primal, found.dual, found.gap, count])
 
     def square_sums(self, entries: Entries, memory: int) -> Vector:
         """Return sᵀKs of the rows of entries."""

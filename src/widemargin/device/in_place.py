@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from widemargin.device.namespace import Array, Device, to_numpy
 
+# Rows from which the systems of a batch are solved one by one.
+_LARGE = 1024
 # Rows that change places at a time.
 _ROWS_AT_A_TIME = 65_536
 
@@ -130,7 +132,14 @@ def solve_spd(device: Device, matrices: Array, right: Array) -> Array:
 
         factor, info = torch.linalg.cholesky_ex(matrices)
         if matrices.dtype == torch.float64 or not bool(info.any()):
-            return torch.cholesky_solve(right, factor)
+            if matrices.shape[-1] < _LARGE:
+                return torch.cholesky_solve(right, factor)
+            # One right-hand side of a large factor takes no longer than it is read.
+            each = [
+                solve_upper(device, L, solve_lower(device, L, column))
+                for L, column in zip(factor, right, strict=True)
+            ]
+            return torch.stack(each)
     else:
         try:
             factor = xp.linalg.cholesky(matrices)
@@ -152,22 +161,10 @@ def square_of(device: Device, matrix: Array, places: Array) -> Array:
     return xp.stack([square_of(device, matrix, places[b, :]) for b in range(places.shape[0])])
 
 
-def scattered(device: Device, n: int, places: Array, values: Array) -> Array:
-    """Return n numbers, zero but for some places."""
+def squares_of(device: Device, matrices: Array, number: Array, places: Array) -> Array:
+    """Return such entries of several matrices: of which ones, and in which rows and columns."""
     if device.is_torch:
-        total = values.new_zeros(n)
-        total[places] = values
-        return total
-    here = np.zeros(n, dtype=to_numpy(values).dtype)
-    here[to_numpy(places)] = to_numpy(values)
-    return device.array(here)
-
-
-def add_to_diagonal(device: Device, matrix: Array, diagonal: Array) -> Array:
-    """Return a matrix with more on its diagonal, written over it where that is possible."""
-    if device.is_torch:
-        matrix.diagonal().add_(diagonal)
-        return matrix
-    xp = device.xp
-    eye = xp.eye(matrix.shape[0], dtype=matrix.dtype, device=device.where)
-    return matrix + eye * xp.astype(diagonal, matrix.dtype)[:, None]
+        return matrices[number[:, None, None], places[:, :, None], places[:, None, :]]
+    which = to_numpy(number).tolist()
+    pairs = [(matrices[c, :, :], places[b, :]) for b, c in enumerate(which)]
+    return device.xp.stack([square_of(device, matrix, own) for matrix, own in pairs])

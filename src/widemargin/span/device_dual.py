@@ -6,6 +6,7 @@ import numpy as np
 
 from widemargin.device import Array, DeviceKernel
 from widemargin.problem import Problem
+from widemargin.qp.device_matrices import OneMatrix
 from widemargin.qp.margin_batch import solve_margin_batch
 from widemargin.span.device_basis import DeviceBasis
 
@@ -40,13 +41,15 @@ def full_dual_there(problem: Problem, basis: DeviceBasis, gap: float, max_rounds
     values = device.xp.astype(_gram(problem, basis, index), device.xp.float32)
     each = 4 * _MATRICES * len(index) ** 2
     at_a_time = max(1, int(_SHARE * problem.rows.memory / each))
-    total = 0.0
-    for begin in range(0, problem.n_problems, at_a_time):
-        part = slice(begin, begin + at_a_time)
-        machines = device.array(sign[part]), device.array(ridge[part])
-        point = solve_margin_batch(device, values, *machines, gap=gap, max_rounds=max_rounds)
-        total += float(np.nan_to_num(point.dual).sum())
-    return total
+    point = solve_margin_batch(
+        OneMatrix.of_all(device, values, problem.n_problems),
+        device.array(sign),
+        device.array(ridge),
+        tol=gap,
+        max_rounds=max_rounds,
+        most_numbers=at_a_time * len(index) ** 2,
+    )
+    return float(np.nan_to_num(point.dual).sum())
 
 
 def _gram(problem: Problem, basis: DeviceBasis, index: np.ndarray) -> Array:
