@@ -384,6 +384,8 @@ def class_factors(
     setting: Any, classes: NDArray[Any], y: NDArray[Any], weight: Vector
 ) -> NDArray[np.float64]:
     """Return the factors that `class_weight` puts on the weights of the classes' rows."""
+    if setting is None:
+        return np.ones(len(classes))
     kept = weight > 0
     factor: NDArray[np.float64] = compute_class_weight(
         setting, classes=classes, y=y[kept], sample_weight=weight[kept]

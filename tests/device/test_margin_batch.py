@@ -36,8 +36,8 @@ def _solved(device, K, sign, ridge, dtype=np.float64, **others):
 @pytest.fixture(params=["gradients", "factors", "parts", "one at a time"])
 def way(request, monkeypatch):
     """How systems are solved, where rounds start, and how many machines are looked at."""
-    if request.param == "factors":
-        monkeypatch.setattr(batch_systems, "_STEPS", 1)
+    if request.param != "factors":
+        monkeypatch.setattr(batch_systems, "_FACTORISED", 0)
     if request.param == "parts":
         monkeypatch.setattr(margin_batch, "_WORTH_A_START", 10)
     if request.param == "one at a time":
@@ -124,10 +124,25 @@ def test_a_matrix_that_float32_spoils_ends_with_what_rounding_hides(device):
 
 
 def test_conjugate_gradients_need_no_factors(device, monkeypatch):
+    monkeypatch.setattr(batch_systems, "_FACTORISED", 0)
     monkeypatch.setattr(batch_systems, "solve_spd", lambda *_: pytest.fail("a factor"))
     K, sign, ridge = _machines(C=(1.0, 1.0, 1.0))
     found = _solved(device, K, sign, ridge, tol=1e-4)
     assert (found.gap <= 1e-4).all()
+
+
+def test_factors_go_on_where_conjugate_gradients_take_too_long(device, monkeypatch):
+    monkeypatch.setattr(batch_systems, "_FACTORISED", 0)
+    monkeypatch.setattr(batch_systems, "_STEPS", 16)
+    calls, solve = [], batch_systems.solve_spd
+    monkeypatch.setattr(
+        batch_systems, "solve_spd", lambda *args: calls.append(args[1].shape[0]) or solve(*args)
+    )
+    K, sign, ridge = _machines(C=(0.01, 100.0, 1e4))
+    found = _solved(device, K, sign, ridge, tol=1e-5)
+    assert (found.gap <= 1e-5).all()
+    # Of the stiff ones only.
+    assert calls and max(calls) <= 2
 
 
 def test_rounds_end(device):

@@ -1,9 +1,10 @@
-"""Many positive definite systems at a time, on a device: conjugate gradients, and factors.
+"""Many positive definite systems at a time, on a device: factors, and conjugate gradients.
 
-The minimum of a quadratic piece is the solution of (K_AA + 1 + diag(ridge)) x = y. Coefficients x
-with the residual r have a gap of at most ½ Σ r² / ridge on the piece, which tells when they are
-good enough. A step of conjugate gradients is one product with matrices that are there anyway, so
-that hundreds of systems advance together; those that take too long get a Cholesky factor.
+The minimum of a quadratic piece is the solution of (K_AA + 1 + diag(ridge)) x = y. Rows and columns
+are scaled so that the diagonal is one. Small systems get Cholesky factors, many at a time. In large
+ones conjugate gradients are the faster, whose steps are products with matrices that are there
+anyway: coefficients x with the residual r have a gap of at most ½ Σ r² / ridge on the piece, which
+tells when they are good enough. Systems that take too many steps get a factor, too.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import Vector
 from widemargin.device import Array, Device, to_numpy
-from widemargin.device.in_place import solve_spd, written
+from widemargin.device.in_place import conjugate_steps, scale_to_unit, solve_spd, written
 
 Flags = NDArray[np.bool_]
 
+# Rows up to which systems are factorised at once.
+_FACTORISED = 384
 # Steps of conjugate gradients before factors take over,
-_STEPS = 128
-# and one in how many looks at the residuals.
-_LOOK = 8
+_STEPS = 160
+# and how many are taken before residuals are looked at.
+_LOOK = 16
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Systems:
         Where they are.
     matrices : array of shape (b, k, k)
         K + 1 among the rows inside the margin; anything in rows and columns that only fill up.
+        They are used up.
     ridge : array of float64 of shape (b, k)
         What the diagonal has beside it.
     there : array of bool of shape (b, k)
@@ -62,64 +66,36 @@ class Systems:
         stiff : ndarray of bool of shape (b,)
             Systems that had better be factorised at once.
         """
-        xp = self.device.xp
-        found = start
-        if not stiff.all():
-            found, good = self._approached(right, start, np.where(stiff, np.inf, least))
-            stiff = stiff | ~good
-        if stiff.all():
-            return self._factorised(right), stiff
+        device, xp = self.device, self.device.xp
+        diagonal = xp.astype(xp.linalg.diagonal(self.matrices), xp.float64) + self.ridge
+        scale = xp.astype(self.there, xp.float64) / xp.sqrt(diagonal)
+        kind = self.matrices.dtype
+        matrices = scale_to_unit(device, self.matrices, xp.astype(scale, kind))
+        values = xp.astype(scale * right, kind)[:, :, None]
+        if stiff.all() or matrices.shape[1] <= _FACTORISED:
+            found = solve_spd(device, matrices, values)
+            return scale * xp.astype(found[:, :, 0], xp.float64), stiff
+        begin = xp.astype(start * xp.sqrt(diagonal), kind)[:, :, None]
+        price = xp.astype(0.5 * diagonal / self.ridge, kind)[:, :, None]
+        bound = xp.astype(device.array(np.where(stiff, np.inf, least)), kind)
+        found, good = self._approached(matrices, values, begin, price, bound)
+        stiff = stiff | ~good
         if stiff.any():
-            some = np.flatnonzero(stiff)
-            index = self.device.index(some)
-            part = (self.matrices, self.ridge, self.there, right)
-            matrices, ridge, there, values = (xp.take(each, index, axis=0) for each in part)
-            better = Systems(self.device, matrices, ridge, there)._factorised(values)
-            found = written(self.device, found, index, better)
-        return found, stiff
+            index = device.index(np.flatnonzero(stiff))
+            some, theirs = xp.take(matrices, index, axis=0), xp.take(values, index, axis=0)
+            found = written(device, found, index, solve_spd(device, some, theirs))
+        return scale * xp.astype(found[:, :, 0], xp.float64), stiff
 
-    def _approached(self, right: Array, start: Array, least: Vector) -> tuple[Array, Flags]:
+    def _approached(
+        self, matrices: Array, right: Array, start: Array, price: Array, bound: Array
+    ) -> tuple[Array, Flags]:
         """Return solutions by conjugate gradients, and which of them are good enough."""
-        xp, A = self.device.xp, self.matrices
-        kind = A.dtype
-        mask = xp.astype(self.there, kind)
-        ridge = xp.astype(self.ridge, kind)
-        scale = mask / (xp.linalg.diagonal(A) + ridge)
-        price = 0.5 * mask / ridge
-        bound = xp.astype(self.device.array(least), kind)
-        x = xp.astype(start, kind)
-
-        def times(vector: Array) -> Array:
-            return xp.matmul(A, vector[:, :, None])[:, :, 0] + ridge * vector
-
-        left = xp.astype(right, kind) - times(x)
-        along = scale * left
-        size = xp.sum(left * along, axis=1, keepdims=True)
-        one = xp.ones_like(size)
-        good = xp.sum(price * left * left, axis=1) <= bound
-        for step in range(1, _STEPS + 1):
-            if (step - 1) % _LOOK == 0 and bool(xp.all(good)):
+        device, xp = self.device, self.device.xp
+        x, left = start, right - xp.matmul(matrices, start)
+        along = left
+        for step in range(0, _STEPS + 1, _LOOK):
+            good = to_numpy(xp.sum(price * left * left, axis=(1, 2)) <= bound)
+            if good.all() or step == _STEPS:
                 break
-            product = times(along)
-            steep = xp.sum(along * product, axis=1, keepdims=True)
-            length = size / xp.where(steep > 0, steep, one)
-            x = x + length * along
-            left = left - length * product
-            scaled = scale * left
-            after = xp.sum(left * scaled, axis=1, keepdims=True)
-            along = scaled + (after / xp.where(size > 0, size, one)) * along
-            size = after
-            if step % _LOOK == 0:
-                good = xp.sum(price * left * left, axis=1) <= bound
-        return xp.astype(x, xp.float64), to_numpy(good)
-
-    def _factorised(self, right: Array) -> Array:
-        """Return solutions by Cholesky factors; rows that only fill up are of the identity."""
-        xp, A = self.device.xp, self.matrices
-        mask = xp.astype(self.there, A.dtype)
-        diagonal = xp.where(self.there, self.ridge, xp.ones_like(self.ridge))
-        eye = xp.eye(A.shape[1], dtype=A.dtype, device=self.device.where)
-        matrix = A * (mask[:, :, None] * mask[:, None, :])
-        matrix += xp.astype(diagonal, A.dtype)[:, :, None] * eye
-        solution = solve_spd(self.device, matrix, xp.astype(right, A.dtype)[:, :, None])
-        return xp.astype(solution[:, :, 0], xp.float64)
+            x, left, along = conjugate_steps(device, matrices, x, left, along, _LOOK)
+        return x, good

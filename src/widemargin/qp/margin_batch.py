@@ -44,12 +44,12 @@ _NOTHING_LEFT = 0.25
 # and how many times as large as it rounding must be to end the rounds: it falls a little.
 _HOPELESS = 2.0
 # What solutions of systems may leave of the gap that there is, or of that which is asked for.
-_OF_THE_GAP = 0.02
+_OF_THE_GAP = 1e-3
 _OF_TOL = 0.1
 # The gap from which on systems are solved to it: factors give digits that nobody asks for above.
 _FINE = 1e-5
 # Rows from which the machine of a part of them comes first, and one in how many these are.
-_WORTH_A_START = 512
+_WORTH_A_START = 2000
 _ONE_IN = 8
 # The gap of that machine.
 _START_TOL = 0.05
