@@ -170,42 +170,6 @@ def squares_of(device: Device, matrices: Array, number: Array, places: Array) ->
     return device.xp.stack([square_of(device, matrix, own) for matrix, own in pairs])
 
 
-def conjugate_steps(
-    device: Device, matrices: Array, x: Array, left: Array, along: Array, steps: int
-) -> tuple[Array, Array, Array]:
-    """Return solutions, residuals and directions after steps of conjugate gradients.
-
-    Matrices are of shape (b, k, k), the others of shape (b, k, 1). Where nothing is left, nothing
-    moves.
-    """
-    xp = device.xp
-    if device.is_torch:
-        import torch
-
-        tiny = torch.finfo(left.dtype).tiny
-        x, left, size = x.clone(), left.clone(), torch.bmm(left.mT, left)
-        for _ in range(steps):
-            product = torch.bmm(matrices, along)
-            length = size / torch.bmm(along.mT, product).clamp_min_(tiny)
-            x.addcmul_(length, along)
-            left.addcmul_(length, product, value=-1.0)
-            after = torch.bmm(left.mT, left)
-            along = torch.addcmul(left, after / size.clamp_min_(tiny), along)
-            size = after
-        return x, left, along
-    tiny = float(xp.finfo(left.dtype).smallest_normal)
-    size = xp.sum(left * left, axis=1, keepdims=True)
-    for _ in range(steps):
-        product = xp.matmul(matrices, along)
-        steep = xp.sum(along * product, axis=1, keepdims=True)
-        length = size / xp.clip(steep, tiny, None)
-        x, left = x + length * along, left - length * product
-        after = xp.sum(left * left, axis=1, keepdims=True)
-        along = left + after / xp.clip(size, tiny, None) * along
-        size = after
-    return x, left, along
-
-
 def scale_to_unit(device: Device, matrices: Array, scale: Array) -> Array:
     """Return matrices with rows and columns times factors, and ones on the diagonal.
 

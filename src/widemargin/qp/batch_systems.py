@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from widemargin.arrays import Vector
 from widemargin.device import Array, Device, to_numpy
-from widemargin.device.in_place import conjugate_steps, scale_to_unit, solve_spd, written
+from widemargin.device.conjugate import ConjugateGradients
+from widemargin.device.in_place import scale_to_unit, solve_spd, written
 
 Flags = NDArray[np.bool_]
 
@@ -50,9 +50,7 @@ class Systems:
     ridge: Array
     there: Array
 
-    def solved(
-        self, right: Array, start: Array, least: Vector, stiff: Flags
-    ) -> tuple[Array, Flags]:
+    def solved(self, right: Array, start: Array, least: Array, stiff: Flags) -> tuple[Array, Flags]:
         """Return solutions in float64, and for which systems conjugate gradients take too long.
 
         Parameters
@@ -61,7 +59,7 @@ class Systems:
             Right-hand sides, zero where there is no row.
         start : array of float64 of shape (b, k)
             Coefficients to start from, likewise.
-        least : ndarray of shape (b,)
+        least : array of float64 of shape (b,)
             What is left of ½ Σ r² / ridge in a good solution.
         stiff : ndarray of bool of shape (b,)
             Systems that had better be factorised at once.
@@ -77,7 +75,9 @@ class Systems:
             return scale * xp.astype(found[:, :, 0], xp.float64), stiff
         begin = xp.astype(start * xp.sqrt(diagonal), kind)[:, :, None]
         price = xp.astype(0.5 * diagonal / self.ridge, kind)[:, :, None]
-        bound = xp.astype(device.array(np.where(stiff, np.inf, least)), kind)
+        if stiff.any():
+            least = xp.where(device.array(stiff), np.inf, least)
+        bound = xp.astype(least, kind)
         found, good = self._approached(matrices, values, begin, price, bound)
         stiff = stiff | ~good
         if stiff.any():
@@ -90,12 +90,11 @@ class Systems:
         self, matrices: Array, right: Array, start: Array, price: Array, bound: Array
     ) -> tuple[Array, Flags]:
         """Return solutions by conjugate gradients, and which of them are good enough."""
-        device, xp = self.device, self.device.xp
-        x, left = start, right - xp.matmul(matrices, start)
-        along = left
+        xp = self.device.xp
+        gradients = ConjugateGradients(self.device, matrices, right, start)
         for step in range(0, _STEPS + 1, _LOOK):
-            good = to_numpy(xp.sum(price * left * left, axis=(1, 2)) <= bound)
+            good = to_numpy(xp.sum(price * gradients.left**2, axis=(1, 2)) <= bound)
             if good.all() or step == _STEPS:
                 break
-            x, left, along = conjugate_steps(device, matrices, x, left, along, _LOOK)
-        return x, good
+            gradients.advance(_LOOK)
+        return gradients.x, good

@@ -59,7 +59,7 @@ _NUMBERS = 1 << 30
 # next, unless all of the others are small,
 _FILLED = 0.6
 # of so many numbers together at the most.
-_SMALL = 1 << 24
+_SMALL = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -180,22 +180,24 @@ class _Packed:
         Where they are.
     inside : array of bool of shape (b, m)
         Which.
-    count : ndarray of int of shape (b,)
+    count : array of int64 of shape (b,)
         How many.
+    k : int
+        The largest of these numbers.
     """
 
-    def __init__(self, device: Device, inside: Array, count: IndexArray) -> None:
-        xp, (b, m), k = device.xp, inside.shape, max(1, int(count.max()))
+    def __init__(self, device: Device, inside: Array, count: Array, k: int) -> None:
+        xp, (b, m) = device.xp, inside.shape
         self.device, self.shape = device, (b, m)
         self.places = xp.nonzero(xp.reshape(inside, (-1,)))[0]
         machine = self.places // m
-        begin = device.index(np.cumsum(count) - count)
         rank = xp.arange(self.places.shape[0], dtype=xp.int64, device=device.where)
-        self.packed = machine * k + rank - xp.take(begin, machine)
+        begin = xp.cumulative_sum(count) - count - xp.arange(b, device=device.where) * k
+        self.packed = rank - xp.take(begin, machine)
         own = xp.zeros((b * k,), dtype=xp.int64, device=device.where)
         self.own = xp.reshape(written(device, own, self.packed, self.places % m), (b, k))
         number = xp.arange(k, dtype=xp.int64, device=device.where)[None, :]
-        self.there = number < device.index(count)[:, None]
+        self.there = number < count[:, None]
 
     def of(self, values: Array) -> Array:
         """Return the values of these rows, zero where there are none."""
@@ -227,6 +229,7 @@ class _Batch:
         self.tol, self.most_numbers = tol, most_numbers
         self.matrices, self.sign, self.ridge, self.hides = matrices, sign, ridge, hides
         self.live: IndexArray = np.arange(b)
+        self.live_there = self.device.index(self.live)
         self.primal, self.dual = np.full(b, np.inf), np.zeros(b)
         self.gap = np.full(b, np.inf)
         self.stiff, self.slow = np.full(b, tol < _FINE), np.zeros(b, dtype=int)
@@ -248,10 +251,12 @@ class _Batch:
         slack = xp.where(self.sign != 0, 1.0 - self.sign * self.scores, xp.zeros_like(self.scores))
         slack = xp.clip(slack, 0.0, None)
         inside = slack > 0
-        count = to_numpy(xp.sum(xp.astype(inside, xp.int64), axis=1)).astype(np.intp)
+        number = xp.sum(xp.astype(inside, xp.int64), axis=1)
+        count = to_numpy(number).astype(np.intp)
         target = None
         for group in _groups(count, self.most_numbers):
-            found = self._in_group(group, slack, inside, count, last)
+            largest = max(1, int(count[group].max()))
+            found = self._in_group(group, slack, inside, number, largest, last)
             if found is None:
                 continue
             if len(group) == len(self.live):
@@ -264,16 +269,16 @@ class _Batch:
         self._drop()
 
     def _in_group(
-        self, group: IndexArray, slack: Array, inside: Array, count: IndexArray, last: bool
+        self, group: IndexArray, slack: Array, inside: Array, count: Array, k: int, last: bool
     ) -> Array | None:
         """Return the minima of the pieces of some machines; None if all of them are done."""
         whole = len(group) == len(self.live)
-        arrays = (slack, inside, self.sign, self.ridge, self.now, self.scores)
+        arrays = (slack, inside, count, self.sign, self.ridge, self.now, self.scores)
         if not whole:
             index = self.device.index(group)
             arrays = tuple(self.device.xp.take(each, index, axis=0) for each in arrays)
-        slack, inside, sign, ridge, beta, scores = arrays
-        rows = _Packed(self.device, inside, count[group])
+        slack, inside, count, sign, ridge, beta, scores = arrays
+        rows = _Packed(self.device, inside, count, k)
         square = self.matrices.among(rows.own, None if whole else group)
         number = self.live[group]
         self._prove(number, rows, square, slack, sign, ridge, beta, scores)
@@ -286,12 +291,11 @@ class _Batch:
         primal, dual = self.primal[number], self.dual[number]
         least = np.maximum(_OF_TOL * self.tol * primal, _OF_THE_GAP * (primal - dual))
         # Machines that are done ask for nothing, and stay where they are.
-        least = np.where(opened, least, np.inf)
+        asked = self.device.array(np.where(opened, least, np.inf))
         stiff = self.stiff[number] & opened
-        found, stiff = systems.solved(rows.of(sign), rows.of(beta), least, stiff)
+        found, stiff = systems.solved(rows.of(sign), rows.of(beta), asked, stiff)
         self.stiff[number] |= stiff
-        there = self.device.array(opened)[:, None]
-        return xp.where(there, rows.spread(found), beta)
+        return xp.where((asked < np.inf)[:, None], rows.spread(found), beta)
 
     def _prove(
         self,
@@ -364,7 +368,7 @@ class _Batch:
             self.device, self.now, step, self.scores, change, self.sign, self.ridge, self.tol
         )
         self.now, self.scores = self.now + length * step, self.scores + length * change
-        self.beta = written(self.device, self.beta, self.device.index(self.live), self.now)
+        self.beta = written(self.device, self.beta, self.live_there, self.now)
 
     def _drop(self) -> None:
         """Leave out machines that are done."""
@@ -376,17 +380,19 @@ class _Batch:
             self.live = self.live[index]
             return
         chosen, matrices = self.device.index(index), self.matrices.machines(index)
-        arrays = (self.sign, self.ridge, self.now, self.scores)
-        sign, ridge, now, scores = (xp.take(each, chosen, axis=0) for each in arrays)
-        # An interrupt finds either all of the old ones or all of the new ones.
-        self.live, self.matrices, self.sign, self.ridge, self.now, self.scores = (
-            self.live[index],
-            matrices,
-            sign,
-            ridge,
-            now,
-            scores,
-        )
+        arrays = (self.live_there, self.sign, self.ridge, self.now, self.scores)
+        there, sign, ridge, now, scores = (xp.take(each, chosen, axis=0) for each in arrays)
+        found = (self.live[index], there, matrices, sign, ridge, now, scores)
+        # In one statement: an interrupt finds all of the old ones, or all of the new ones.
+        (
+            self.live,
+            self.live_there,
+            self.matrices,
+            self.sign,
+            self.ridge,
+            self.now,
+            self.scores,
+        ) = found
 
 
 def _groups(count: IndexArray, most_numbers: int) -> list[IndexArray]:
