@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from benchmarks.gpu import tables
-from benchmarks.gpu.plan import FITS, FLOOR, PARTS, ROWS, SEARCHES, plan
+from benchmarks.gpu.plan import FITS, FLOOR, MACHINES, PARTS, ROWS, SEARCHES, plan
 from benchmarks.harness.records import Record
 from benchmarks.harness.sections import Section, write_page
 from benchmarks.harness.session import MergedSession, add_choice, option_parser
 
 TIMEOUT = 900.0
 SECTIONS = (
-    Section(FITS, partial(tables.fit_table, "Sets")),
+    Section(FITS, partial(tables.fit_table, "Spans of sets")),
+    Section(MACHINES, partial(tables.fit_table, "Exact machines and cells")),
     Section(ROWS, partial(tables.fit_table, "Generated rows")),
     Section(SEARCHES, partial(tables.fit_table, "Five folds and 50 values of C")),
     Section(FLOOR, tables.floor_table),

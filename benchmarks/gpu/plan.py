@@ -12,10 +12,12 @@ from benchmarks.harness.runner import Part
 OURS = "widemargin.MarginClassifier"
 SEARCH = "widemargin.MarginClassifierCV"
 TORCH = "torch"
-FITS, ROWS, SEARCHES, FLOOR = "fits", "rows", "search", "floor"
-PARTS = (FITS, ROWS, SEARCHES, FLOOR)
+FITS, MACHINES, ROWS, SEARCHES, FLOOR = "fits", "machines", "rows", "search", "floor"
+PARTS = (FITS, MACHINES, ROWS, SEARCHES, FLOOR)
 # Where rows are when a fit begins.
 THERE, HERE, PROCESSOR = "arrays of the device", "NumPy, device=...", "NumPy, processor"
+INTELEX = "SVC (intelex), processor"
+TORCHKM, XRFM = "TorchKM, low rank, defaults", "xRFM, defaults"
 NAIVE = "kernel ridge by torch's Cholesky, on as many rows as vectors"
 REPEATS = 3
 WAVES = "waves"
@@ -37,7 +39,7 @@ def fits(quick: bool) -> list[OnDevice]:
     """The span fit of sets, wherever their rows are."""
     wanted = [
         ("mnist_unit", 2000, {"C": 10.0, "gamma": {"mean_distance": 1.0}}),
-        ("mnist_unit", 4000, {"C": 10.0, "gamma": {"mean_distance": 1.0}}),
+        ("mnist_unit", 2500, {"C": 10.0, "gamma": {"mean_distance": 2.0}}),
         ("covtype", 2000, {"C": 10.0, "gamma": {"mean_distance": 4.0}}),
     ]
     if quick:
@@ -53,22 +55,58 @@ def fits(quick: bool) -> list[OnDevice]:
 
 
 def _of_set(
-    part: str, label: str, name: str, params: dict[str, Any], vectors: int, **others: Any
+    part: str, label: str, name: str, params: dict[str, Any], vectors: int = 0, **others: Any
 ) -> OnDevice:
-    task = others.pop("task", "benchmarks.gpu.fit.on_device")
-    return OnDevice(
-        label,
-        name,
-        others.pop("estimator", OURS),
-        params,
-        repeats=REPEATS,
-        requires=None if label == PROCESSOR else TORCH,
-        task=task,
-        point={"vectors": vectors},
-        part=part,
-        place=label,
-        **others,
+    given = {
+        "estimator": OURS,
+        "repeats": REPEATS,
+        "requires": None if label == PROCESSOR else TORCH,
+        "task": "benchmarks.gpu.fit.on_device",
+        "place": label,
+        "point": {"vectors": vectors},
+    }
+    given |= others
+    return OnDevice(label, name, given.pop("estimator"), params, part=part, **given)
+
+
+def labelled(engine: str, place: str) -> str:
+    """What a machine of the part is called."""
+    return f"{engine}, {place}"
+
+
+def machines(quick: bool) -> list[OnDevice]:
+    """The exact machine and cells, beside machines of others."""
+    wide, narrow = {"gamma": {"mean_distance": 1.0}}, {"gamma": {"mean_distance": 100.0}}
+    wanted = [
+        ("mnist_unit", "exact", wide, (THERE, HERE)),
+        ("covtype", "cells", narrow, (THERE, HERE)),
+        ("covtype_seven", "cells", narrow, (THERE,)),
+        ("covtype_seven_100000", "cells", narrow, (THERE,)),
+    ]
+    if quick:
+        wanted = [(NOTHING, "exact", wide, (THERE,)), (NOTHING, "cells", wide, (THERE,))]
+    found = []
+    for name, engine, width, places in wanted:
+        params = {"C": 10.0, "engine": engine, "random_state": 0} | width
+        found += [
+            _of_set(MACHINES, labelled(engine, place), name, params, place=place)
+            for place in places
+        ]
+    if quick:
+        return found
+    found.append(
+        _of_set(
+            *(MACHINES, INTELEX, "mnist_unit", {"C": 10.0} | wide),
+            estimator="sklearnex.svm.SVC",
+            requires="sklearnex",
+            place=PROCESSOR,
+        )
     )
+    task = "benchmarks.gpu.peers.recursive_features"
+    found.append(
+        _of_set(*(MACHINES, XRFM, "covtype_seven_100000", {}), requires="xrfm", task=task, **others)
+    )
+    return found
 
 
 def rows(quick: bool) -> list[OnDevice]:
@@ -79,9 +117,9 @@ def rows(quick: bool) -> list[OnDevice]:
         sizes = [(BLOBS, QUICK_ROWS, 8, None), (WAVES, QUICK_ROWS, 5, QUICK_VECTORS)]
     found = []
     for name, n, d, vectors in sizes:
-        params: dict[str, Any] = {"engine": "span", "random_state": 0}
+        params: dict[str, Any] = {"engine": "exact", "random_state": 0}
         if vectors is not None:
-            params |= {"max_vectors": vectors, "gamma": 1.0 / (2 * d)}
+            params |= {"engine": "span", "max_vectors": vectors, "gamma": 1.0 / (2 * d)}
         found.append(
             OnDevice(
                 THERE,
@@ -113,7 +151,13 @@ def searches(quick: bool) -> list[OnDevice]:
         "random_state": 0,
     }
     name = NOTHING if quick else "covtype"
-    return [_of_set(SEARCHES, THERE, name, params, vectors, estimator=SEARCH)]
+    ours = _of_set(SEARCHES, THERE, name, params, vectors, estimator=SEARCH, repeats=1)
+    if quick:
+        return [ours]
+    theirs = {"num_landmarks": vectors, "nC": Cs, "cv": 5}
+    task = "benchmarks.gpu.peers.low_rank_search"
+    peer = _of_set(SEARCHES, TORCHKM, name, theirs, vectors, requires="torchkm", task=task)
+    return [ours, peer]
 
 
 def floors(quick: bool) -> list[OnDevice]:
@@ -141,5 +185,5 @@ def floors(quick: bool) -> list[OnDevice]:
 
 def plan(parts: Iterable[str], quick: bool) -> list[OnDevice]:
     """The measurements of the parts."""
-    plans = {FITS: fits, ROWS: rows, SEARCHES: searches, FLOOR: floors}
+    plans = {FITS: fits, MACHINES: machines, ROWS: rows, SEARCHES: searches, FLOOR: floors}
     return [each for part in PARTS if part in parts for each in plans[part](quick)]

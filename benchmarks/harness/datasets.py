@@ -197,14 +197,16 @@ def intrusion(arrays: Arrays) -> Parts:
     return X_train, y_train, X_test, y_test
 
 
-def lodgepole(n_train: int | None = None) -> Callable[[Arrays], Parts]:
+def lodgepole(n_train: int | None = None, *, seven: bool = False) -> Callable[[Arrays], Parts]:
     """Class 2 (+1) against the rest (−1), 50,000 random rows for the test, standardised.
 
     ``n_train`` random rows train, or all the others; the test rows are the same for any number.
+    ``seven`` leaves all classes as they are.
     """
 
     def prepare(arrays: Arrays) -> Parts:
-        y = np.where(labels(arrays, "y") == 2, 1, -1)
+        y = labels(arrays, "y")
+        y = y if seven else np.where(y == 2, 1, -1)
         order = np.random.default_rng(SPLIT_SEED).permutation(len(y))
         held, kept = order[:COVTYPE_TEST_ROWS], order[COVTYPE_TEST_ROWS:][:n_train]
         # Rows first, float64 then: the whole set is 16-bit integers.
@@ -334,6 +336,10 @@ RECIPES: dict[str, Recipe] = {
     "covtype": Recipe(lodgepole(), "covtype", openml=1596, n_rows=581_012),
     "covtype_20000": Recipe(lodgepole(20_000), "covtype", openml=1596, n_rows=581_012),
     "covtype_100000": Recipe(lodgepole(100_000), "covtype", openml=1596, n_rows=581_012),
+    "covtype_seven": Recipe(lodgepole(seven=True), "covtype", openml=1596, n_rows=581_012),
+    "covtype_seven_100000": Recipe(
+        lodgepole(100_000, seven=True), "covtype", openml=1596, n_rows=581_012
+    ),
     "covtype_all": Recipe(every_lodgepole, "covtype", openml=1596, n_rows=581_012),
     "dna": Recipe(as_given, "dna", where=LIBSVM_PAGE + " (dna.scale, dna.scale.t)"),
     "wine": Recipe(every_row, "wine", openml=187, n_rows=178),

@@ -34,8 +34,9 @@ def test_every_part_is_planned_and_only_those_that_are_wanted():
 
 
 def test_a_search_has_fifty_values_of_c_and_five_folds():
-    (search,) = plan.searches(quick=False)
-    assert len(search.params["Cs"]) == 50 and search.params["cv"] == 5
+    search, peer = plan.searches(quick=False)
+    assert len(search.params["Cs"]) == peer.params["nC"] == 50
+    assert search.params["cv"] == peer.params["cv"] == 5
 
 
 @pytest.mark.parametrize("place", [plan.THERE, plan.HERE, plan.PROCESSOR])
@@ -74,6 +75,22 @@ def test_what_was_asked_is_judged_by_time_and_accuracy():
     assert all(row[2] == MISSING for row in tables.targets([]).rows)
     floor_record = _record(part=plan.FLOOR, product_seconds=0.1, fit_seconds=0.5)
     assert tables.targets([floor_record]).rows[-1][2] == "no"
+
+
+def test_peers_are_compared_on_the_same_set():
+    def said(mine, peer):
+        ours = {"part": plan.MACHINES, "dataset": "covtype_seven_100000"}
+        both = [
+            _record(**ours, label=plan.labelled("cells", plan.THERE), **mine),
+            _record(**ours, label=plan.XRFM, **peer),
+        ]
+        return next(row[2] for row in tables.targets(both).rows if "xRFM" in row[0])
+
+    slow = {"fit_seconds": 50.0, "accuracy": 94.9}
+    assert said({"fit_seconds": 60.0, "accuracy": 95.0}, slow) == "yes"
+    assert said({"fit_seconds": 1.0, "accuracy": 94.0}, slow) == "yes"
+    assert said({"fit_seconds": 10.0, "accuracy": 94.0}, slow) == "no"
+    assert said({"fit_seconds": 1.0, "accuracy": 93.0}, slow) == "no"
 
 
 def test_a_page_is_written_where_nothing_could_be_measured(tmp_path, monkeypatch):
