@@ -103,9 +103,7 @@ def machines(quick: bool) -> list[OnDevice]:
         )
     )
     task = "benchmarks.gpu.peers.recursive_features"
-    found.append(
-        _of_set(*(MACHINES, XRFM, "covtype_seven_100000", {}), requires="xrfm", task=task, **others)
-    )
+    found.append(_of_set(*(MACHINES, XRFM, "covtype_seven_100000", {}), requires="xrfm", task=task))
     return found
 
 
