@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from widemargin import (
     CoreVectorClassifier,
-    KernelFisherDA,
+    LocalFisherDA,
     MarginClassifier,
     MarginClassifierCV,
     SpanMap,
@@ -177,7 +177,7 @@ def test_what_is_not_there_says_so_and_what_to_do(device, parameters, named):
     assert all(vars(machine)[name] is fitted[name] for name in fitted if name.endswith("_"))
 
 
-@pytest.mark.parametrize("estimator", [CoreVectorClassifier(), KernelFisherDA(kernel="rbf")])
+@pytest.mark.parametrize("estimator", [CoreVectorClassifier(), LocalFisherDA(kernel="rbf")])
 def test_an_estimator_without_a_device_says_so(device, estimator):
     X, y = _data()
     with pytest.raises(TypeError, match=r"cannot work; pass a NumPy array"):

@@ -36,6 +36,15 @@ def check_device(name: str, value: Any) -> None:
         )
 
 
+def check_no_device(device: str | None) -> None:
+    """Raise if rows that come in parts are wanted on a device."""
+    if device not in (None, "cpu"):
+        raise ValueError(
+            f"device={device!r} needs rows in one array, but X comes in parts, such as a Dask "
+            "collection; use device=None, or pass X.compute()."
+        )
+
+
 def device_for(setting: str | None, X: Any) -> Device | None:
     """Return the device that rows are worked on; None is this machine, with NumPy.
 

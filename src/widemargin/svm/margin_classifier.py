@@ -14,7 +14,7 @@ from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.estimator import dense, reporting
 from widemargin.base.parameters import keyword, parameters
-from widemargin.base.placing import check_device
+from widemargin.base.placing import check_device, check_no_device
 from widemargin.cells import (
     CellMachines,
     FittedCells,
@@ -39,7 +39,7 @@ from widemargin.svm.collection_fit import (
 )
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.svm.exact_from_span import fit_exact_from_span
-from widemargin.svm.on_device import check_machine_there, check_no_device, check_one_kernel
+from widemargin.svm.on_device import check_machine_there, check_one_kernel
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
 _PAIRS_BYTES = 250_000_000

@@ -36,12 +36,3 @@ def check_one_kernel(widths: Any, device: Device) -> None:
             f"cells with a gamma and a C of their own are not there on the device {str(device)!r} "
             "yet; give centres or a size as cells=, or use device='cpu'."
         )
-
-
-def check_no_device(device: str | None) -> None:
-    """Raise if rows that come in parts are wanted on a device."""
-    if device not in (None, "cpu"):
-        raise ValueError(
-            f"device={device!r} needs rows in one array, but X comes in parts, such as a Dask "
-            "collection; use device=None, or pass X.compute()."
-        )
