@@ -18,7 +18,12 @@ from widemargin import (
     MarginClassifierCV,
     SpanMap,
 )
-from widemargin.device import device_of, is_device_array, to_numpy
+from widemargin.cells import ExactSizes
+from widemargin.device import DeviceRows, device_of, is_device_array, to_numpy
+from widemargin.kernels import RBF
+from widemargin.problem import Problem, one_vs_rest
+from widemargin.rows import as_rows
+from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes, choose_engine
 
 N = 600
 
@@ -151,11 +156,46 @@ def test_a_named_device_takes_numpy_and_gives_numpy(stored, memory):
     assert type(there.support_vectors_) is type(here.support_vectors_)
 
 
-def test_the_first_fit_may_choose_its_engine(device):
+def _chosen(rows, y):
+    """Return the engine for a problem, with sizes that make each of them possible."""
+    code = np.asarray(y, dtype=np.intp)
+    order = np.random.default_rng(0).permutation(len(code))
+    rows, code = rows.subset(order), code[order]
+    stated = Problem.of(rows, RBF(4.0), code, one_vs_rest(3), np.ones(len(code)), 10.0)
+    sizes = ExactSizes(always=700, work=1e5, share=0.0, most_if_better=100)
+    trial = TrialSizes(least_rows=1000, learn_share=0.5, vectors=30, cell=40)
+    return choose_engine(
+        stated, ChoiceOptions(exact_sizes=sizes, trial=trial, memory=10**9, threads=1)
+    )
+
+
+def test_auto_chooses_as_on_this_machine(device):
+    X = np.random.default_rng(0).uniform(-2.0, 2.0, size=(2000, 2))
+    noise = np.random.default_rng(1).normal(size=2000)
+    smooth = np.digitize(X[:, 0] + X[:, 1] + noise, [-0.5, 0.5])
+    checked = np.floor(3 * X).sum(axis=1) % 3
+    chosen = []
+    for n, y in ((600, smooth), (2000, smooth), (2000, checked)):
+        there = _chosen(DeviceRows(device.array(X[:n]), device, 10**9, 1), y[:n])
+        here = _chosen(as_rows(X[:n], memory=10**9, threads=1), y[:n])
+        assert (there.engine, there.size) == (here.engine, here.size)
+        chosen.append(there.engine)
+    assert chosen == ["exact", "span", "cells"]
+
+
+def test_auto_is_exact_where_rows_are_few(device):
     X, y = _data()
     machine = MarginClassifier(random_state=0).fit(device.array(X), device.array(y))
-    assert machine.engine_ == "span"
-    assert "n_support_" not in vars(machine)
+    here = MarginClassifier(random_state=0).fit(X, y)
+    assert machine.engine_ == here.engine_ == "exact"
+    found = to_numpy(machine.decision_function(device.array(X)))
+    assert_allclose(found, here.decision_function(X), atol=0.02)
+
+
+def test_auto_does_not_choose_what_does_not_fit(device):
+    X, y = _data()
+    machine = MarginClassifier(random_state=0, memory=3_000_000)
+    assert machine.fit(device.array(X), y).engine_ == "span"
 
 
 @pytest.mark.parametrize(
