@@ -75,6 +75,27 @@ def test_a_state_that_changes_leaves_the_one_before(device, named):
     assert_allclose(first.scores_in_order(), 3.0 * before, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.xdist_group("cluster")
+@pytest.mark.usefixtures("device")
+def test_workers_have_shards_on_their_devices(named):
+    distributed = pytest.importorskip("distributed")
+    X, y = _data()
+    here = _machine(tol=1e-6).fit(X, y)
+    parts = da.from_array(X, chunks=(200, 4)), da.from_array(y, chunks=200)
+    ways = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(processes=False, **ways) as cluster,
+        distributed.Client(cluster),
+    ):
+        found = _machine(tol=1e-6, device=named, memory="200MB").fit(*parts)
+    found.set_params(device=None)
+    assert_array_equal(np.sort(found.support_), np.sort(here.support_))
+    assert_allclose(found.decision_function(X), here.decision_function(X), atol=2e-3)
+
+
 @pytest.mark.parametrize(
     ("estimator", "named_in_error"),
     [

@@ -69,6 +69,20 @@ def test_answers_are_those_of_this_machine_on_the_device_of_the_rows(
         assert there.certificate_.gap <= 1e-3
 
 
+@pytest.mark.parametrize("engine", ["span", "exact", "cells"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_certificate_is_that_of_this_machine(device, engine, dtype, n_classes):
+    X, y = _data(n_classes)
+    X = X.astype(dtype)
+    limits = {"max_vectors": 40 if engine == "span" else "auto", "cells": 150}
+    machine = _machine(engine=engine, tol=2e-5, multi_class="ovr", **limits)
+    here, there = clone(machine).fit(X, y), machine.fit(device.array(X), y)
+    for name in ("primal", "dual"):
+        expected, found = (getattr(each.certificate_, name) for each in (here, there))
+        assert_allclose(found, expected, rtol=1e-4)
+
+
 def test_decision_values_of_one_machine_are_the_same_everywhere(device):
     X, y = _data(3)
     machine = _machine().fit(X, y)
