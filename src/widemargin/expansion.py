@@ -6,7 +6,7 @@ else, kernel values of rows are multiplied with coefficients.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,15 +16,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.certificate import Certificate
-from widemargin.device import Array, block_on_device, kernel_with, to_numpy
+from widemargin.device import Array, Device, blocks_on_device, kernel_with, to_numpy
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_finite
 from widemargin.loop import Resources, Stop
 from widemargin.rows import Rows
 from widemargin.threads import scratch
-
-# Bytes of a block of kernel values on a device.
-_BYTES_THERE = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -75,20 +72,23 @@ class Expansion:
 
         Vectors stay there until those of NumPy's, from which they were copied, are gone.
         """
-        device, n = rows.device, rows.shape[0]
+        device, visit = rows.device, self.there(rows.device)
+        total = device.empty((rows.shape[0], self.width), np.float64)
+        for block, where in blocks_on_device(rows, sum(self.vectors.shape) + 2):
+            total[where, :] = visit(block)
+        check_finite(self.kernel, to_numpy(device.xp.sum(total, axis=0)))
+        return total
+
+    def there(self, device: Device) -> Callable[[Array], Array]:
+        """Return what gives the values at a block of rows on a device, in float64."""
         kernel, vectors = kernel_with(self.kernel, device, self.vectors)
         coef = device.array(self.coef, np.float64)
         bias = device.array(np.broadcast_to(self.intercept, self.coef.shape[1:]), np.float64)
-        total = device.empty((n, self.width), np.float64)
-        each = 8 * (self.vectors.shape[0] + self.vectors.shape[1] + 2)
-        step = max(16, min(_BYTES_THERE, rows.memory // 16) // each)
-        for begin in range(0, n, step):
-            where = slice(begin, min(n, begin + step))
-            operand = kernel.rows(block_on_device(rows, device, where))
-            values = kernel.values(operand, vectors)
-            total[where, :] = device.xp.matmul(values, coef) + bias
-        check_finite(self.kernel, to_numpy(device.xp.sum(total, axis=0)))
-        return total
+
+        def values(block: Array) -> Array:
+            return device.xp.matmul(kernel.values(kernel.rows(block), vectors), coef) + bias
+
+        return values
 
     def _at_block(self, block: Any, where: slice, at_a_time: int) -> Matrix:
         return self(block, at_a_time)

@@ -13,12 +13,17 @@ from sklearn.base import clone
 
 from widemargin import (
     CoreVectorClassifier,
-    KernelFisherDA,
+    LocalFisherDA,
     MarginClassifier,
     MarginClassifierCV,
     SpanMap,
 )
-from widemargin.device import device_of, is_device_array, to_numpy
+from widemargin.cells import ExactSizes
+from widemargin.device import DeviceRows, device_of, is_device_array, to_numpy
+from widemargin.kernels import RBF
+from widemargin.problem import Problem, one_vs_rest
+from widemargin.rows import as_rows
+from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes, choose_engine
 
 N = 600
 
@@ -62,6 +67,20 @@ def test_answers_are_those_of_this_machine_on_the_device_of_the_rows(
         assert there.score(X_there, y_there) == pytest.approx(here.score(X, y), abs=0.005)
         assert_array_equal(there.support_, here.support_)
         assert there.certificate_.gap <= 1e-3
+
+
+@pytest.mark.parametrize("engine", ["span", "exact", "cells"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_certificate_is_that_of_this_machine(device, engine, dtype, n_classes):
+    X, y = _data(n_classes)
+    X = X.astype(dtype)
+    limits = {"max_vectors": 40 if engine == "span" else "auto", "cells": 150}
+    machine = _machine(engine=engine, tol=2e-5, multi_class="ovr", **limits)
+    here, there = clone(machine).fit(X, y), machine.fit(device.array(X), y)
+    for name in ("primal", "dual"):
+        expected, found = (getattr(each.certificate_, name) for each in (here, there))
+        assert_allclose(found, expected, rtol=1e-4)
 
 
 def test_decision_values_of_one_machine_are_the_same_everywhere(device):
@@ -151,11 +170,46 @@ def test_a_named_device_takes_numpy_and_gives_numpy(stored, memory):
     assert type(there.support_vectors_) is type(here.support_vectors_)
 
 
-def test_the_first_fit_may_choose_its_engine(device):
+def _chosen(rows, y):
+    """Return the engine for a problem, with sizes that make each of them possible."""
+    code = np.asarray(y, dtype=np.intp)
+    order = np.random.default_rng(0).permutation(len(code))
+    rows, code = rows.subset(order), code[order]
+    stated = Problem.of(rows, RBF(4.0), code, one_vs_rest(3), np.ones(len(code)), 10.0)
+    sizes = ExactSizes(always=700, work=1e5, share=0.0, most_if_better=100)
+    trial = TrialSizes(least_rows=1000, learn_share=0.5, vectors=30, cell=40)
+    return choose_engine(
+        stated, ChoiceOptions(exact_sizes=sizes, trial=trial, memory=10**9, threads=1)
+    )
+
+
+def test_auto_chooses_as_on_this_machine(device):
+    X = np.random.default_rng(0).uniform(-2.0, 2.0, size=(2000, 2))
+    noise = np.random.default_rng(1).normal(size=2000)
+    smooth = np.digitize(X[:, 0] + X[:, 1] + noise, [-0.5, 0.5])
+    checked = np.floor(3 * X).sum(axis=1) % 3
+    chosen = []
+    for n, y in ((600, smooth), (2000, smooth), (2000, checked)):
+        there = _chosen(DeviceRows(device.array(X[:n]), device, 10**9, 1), y[:n])
+        here = _chosen(as_rows(X[:n], memory=10**9, threads=1), y[:n])
+        assert (there.engine, there.size) == (here.engine, here.size)
+        chosen.append(there.engine)
+    assert chosen == ["exact", "span", "cells"]
+
+
+def test_auto_is_exact_where_rows_are_few(device):
     X, y = _data()
     machine = MarginClassifier(random_state=0).fit(device.array(X), device.array(y))
-    assert machine.engine_ == "span"
-    assert "n_support_" not in vars(machine)
+    here = MarginClassifier(random_state=0).fit(X, y)
+    assert machine.engine_ == here.engine_ == "exact"
+    found = to_numpy(machine.decision_function(device.array(X)))
+    assert_allclose(found, here.decision_function(X), atol=0.02)
+
+
+def test_auto_does_not_choose_what_does_not_fit(device):
+    X, y = _data()
+    machine = MarginClassifier(random_state=0, memory=3_000_000)
+    assert machine.fit(device.array(X), y).engine_ == "span"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +231,7 @@ def test_what_is_not_there_says_so_and_what_to_do(device, parameters, named):
     assert all(vars(machine)[name] is fitted[name] for name in fitted if name.endswith("_"))
 
 
-@pytest.mark.parametrize("estimator", [CoreVectorClassifier(), KernelFisherDA(kernel="rbf")])
+@pytest.mark.parametrize("estimator", [CoreVectorClassifier(), LocalFisherDA(kernel="rbf")])
 def test_an_estimator_without_a_device_says_so(device, estimator):
     X, y = _data()
     with pytest.raises(TypeError, match=r"cannot work; pass a NumPy array"):

@@ -9,7 +9,7 @@ that does not fit into memory; ``device_exact`` is the exact machine on a device
 
 from widemargin.balls.core_set import CoreSet, fit_core
 from widemargin.balls.core_state import BatchSizes, CoreOptions, CoreState
-from widemargin.balls.device_exact import fit_exact_there
+from widemargin.balls.device_exact import exact_fits_there, fit_exact_there
 from widemargin.balls.exact import (
     earlier_of,
     factors_take_long,
@@ -35,6 +35,7 @@ __all__ = [
     "OneRow",
     "cost_of_exact",
     "earlier_of",
+    "exact_fits_there",
     "factors_take_long",
     "fit_core",
     "fit_exact",

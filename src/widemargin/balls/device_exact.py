@@ -39,6 +39,13 @@ _BYTES_OF_A_ROW = 256
 _SHARE_OF_ROWS = 0.125
 
 
+def exact_fits_there(problem: Problem, memory: int) -> bool:
+    """Return whether a device has room for the kernel values of the largest problem."""
+    counts = np.bincount(problem.code, minlength=len(problem.table))
+    largest = int((counts @ (problem.table != 0)).max())
+    return bool(8 * (1 + _BESIDE) * largest**2 <= _SHARE * memory)
+
+
 def fit_exact_there(problem: Problem, options: MachineOptions) -> Fitted:
     """Fit the SVM itself to all rows, on their device.
 

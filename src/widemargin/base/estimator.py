@@ -23,6 +23,7 @@ from widemargin.arrays import Vector
 from widemargin.base import parameters as check
 from widemargin.base.parameters import check_parameters, keyword, parameters
 from widemargin.base.placing import (
+    check_no_device,
     checked_labels,
     checked_rows,
     device_for,
@@ -31,9 +32,11 @@ from widemargin.base.placing import (
 )
 from widemargin.certificate import Certificate
 from widemargin.device import (
+    Array,
     Device,
     DeviceRows,
     exact_products,
+    given_back,
     is_device_array,
     moments,
     to_numpy,
@@ -181,6 +184,25 @@ class KernelEstimator(BaseEstimator):
             "array, such as X.cpu().numpy()."
         )
 
+    def _features_of(
+        self, X: Any, here: Callable[[Rows], NDArray[Any]], there: Callable[[Rows], Array]
+    ) -> Any:
+        """Return features of a user's rows, found and given back where these are.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows.
+        here, there : callable
+            Give the features of rows of this machine, and of rows on a device.
+        """
+        check_is_fitted(self)
+        device, given = self._device(X), X
+        X = self._validated(X, reset=False)
+        with self._computing(device) as resources:
+            rows = self._rows(X, resources)
+            return given_back(here(rows) if device is None else there(rows), given)
+
     # The kernel.
 
     def _precomputed(self) -> bool:
@@ -245,6 +267,7 @@ class KernelEstimator(BaseEstimator):
 
     def _opened(self, X: Any, y: Any, sample_weight: Any, resources: Resources) -> Opened:
         """Return a Dask collection whose rows were all found to be good; y may be None."""
+        check_no_device(getattr(self, "device", None))
         if self._precomputed():
             raise TypeError(
                 "kernel='precomputed' needs the kernel matrix in memory, but X is a Dask "

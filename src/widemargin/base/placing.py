@@ -21,6 +21,7 @@ from widemargin.device import (
     to_numpy,
     worked_on,
 )
+from widemargin.places.partitions import is_collection
 
 # Types of numbers that every library has.
 _TRAVELLING = ("float32", "float64", "int64", "int32", "int16", "uint8")
@@ -36,6 +37,15 @@ def check_device(name: str, value: Any) -> None:
         )
 
 
+def check_no_device(device: str | None) -> None:
+    """Raise if rows that come in parts are wanted on a device."""
+    if device not in (None, "cpu"):
+        raise ValueError(
+            f"device={device!r} needs rows in one array, but X comes in parts, such as a Dask "
+            "collection; use device=None, or pass X.compute()."
+        )
+
+
 def device_for(setting: str | None, X: Any) -> Device | None:
     """Return the device that rows are worked on; None is this machine, with NumPy.
 
@@ -46,6 +56,9 @@ def device_for(setting: str | None, X: Any) -> Device | None:
     X : array
         The rows.
     """
+    if is_collection(X):
+        # Each worker has a device of its own.
+        return None
     if setting is None:
         return device_of(X) if is_device_array(X) else None
     return None if setting == "cpu" else named_device(setting)

@@ -12,13 +12,13 @@ from scipy import sparse
 from scipy.linalg import solve_triangular
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.base import parameters as check
 from widemargin.base.estimator import KernelEstimator
 from widemargin.base.parameters import keyword, parameters
 from widemargin.base.span_map import SpanMap
+from widemargin.device import Array, Device, blocks_on_device, check_on_device
 from widemargin.expansion import Expansion
 from widemargin.loop import Resources
 from widemargin.places.loading import Loaded
@@ -83,15 +83,24 @@ class ProjectionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ker
         return self._transformed(X)
 
     def _transformed(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        with self._computing() as resources:
-            return self._projected(self._rows(X, resources))
+        features: NDArray[Any] = self._features_of(X, self._projected, self._projected_there)
+        return features
 
     def _projected(self, rows: Rows) -> NDArray[Any]:
         """Return the projections of rows."""
         visit = Projected(self._features(), self.mean_, self.components_)
         return rows.gather(visit, width=visit.width, dtype=rows.dtype)
+
+    def _projected_there(self, rows: Rows) -> Array:
+        """Return the projections of rows on a device."""
+        found = projected_there(rows, self._features(), self.mean_, self.components_)
+        return rows.device.rounded(found, rows.dtype)
+
+    def _check_on_device(self, device: Device) -> None:
+        if not hasattr(self, "device"):
+            super()._check_on_device(device)
+        if self.kernel is not None:
+            check_on_device(self._kernel(1.0), device)
 
     @property
     def _n_features_out(self) -> int:
@@ -251,6 +260,16 @@ def signed(components: Matrix) -> Matrix:
     largest = np.argmax(np.abs(components), axis=1)
     sign = np.sign(components[np.arange(len(components)), largest])
     return np.ascontiguousarray(components * np.where(sign == 0, 1.0, sign)[:, None])
+
+
+def projected_there(rows: Rows, features: VisitFeatures, mean: Vector, components: Matrix) -> Array:
+    """Return the projections of the features of rows on a device, in float64."""
+    device, visit = rows.device, features.there(rows.device)
+    about, directions = device.array(mean), device.array(np.ascontiguousarray(components.T))
+    total = device.empty((rows.shape[0], len(components)), np.float64)
+    for block, where in blocks_on_device(rows, 3 * features.width + rows.shape[1]):
+        total[where, :] = device.xp.matmul(visit(block) - about, directions)
+    return total
 
 
 @dataclass(frozen=True)

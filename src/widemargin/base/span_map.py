@@ -17,7 +17,7 @@ from widemargin.base import parameters as check
 from widemargin.base.estimator import KernelEstimator
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.placing import check_device, stand_in
-from widemargin.device import Device, check_on_device, given_back, is_device_array, to_numpy
+from widemargin.device import Array, Device, check_on_device, is_device_array, to_numpy
 from widemargin.expansion import Expansion
 from widemargin.kernels import Kernel
 from widemargin.loop import Resources
@@ -263,18 +263,14 @@ class SpanMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator
         return self._transformed(X)
 
     def _transformed(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self)
-        device, given = self._device(X), X
-        X = self._validated(X, reset=False)
-        with self._computing(device) as resources:
-            rows = self._rows(X, resources)
-            if device is None:
-                values = self.expansion().values(rows, dtype=rows.dtype)
-            else:
-                there = self.expansion().values_there(rows)
-                values = device.xp.astype(there, device.dtype(rows.dtype), copy=False)
-        features: NDArray[Any] = given_back(values, given)
+        features: NDArray[Any] = self._features_of(X, self._here, self._there)
         return features
+
+    def _here(self, rows: Rows) -> NDArray[Any]:
+        return self.expansion().values(rows, dtype=rows.dtype)
+
+    def _there(self, rows: Rows) -> Array:
+        return rows.device.rounded(self.expansion().values_there(rows), rows.dtype)
 
     def _check_on_device(self, device: Device) -> None:
         check_on_device(self._kernel(1.0), device)

@@ -5,7 +5,7 @@ a user names a device.
 """
 
 from widemargin.device.device_kernels import DeviceKernel, can_be_shifted, check_on_device
-from widemargin.device.device_rows import DeviceRows, block_on_device, moments
+from widemargin.device.device_rows import DeviceRows, block_on_device, blocks_on_device, moments
 from widemargin.device.kept import kernel_with
 from widemargin.device.namespace import (
     Array,
@@ -26,6 +26,7 @@ __all__ = [
     "DeviceKernel",
     "DeviceRows",
     "block_on_device",
+    "blocks_on_device",
     "can_be_shifted",
     "check_on_device",
     "device_of",

@@ -44,7 +44,7 @@ _PLAIN = (Linear, Polynomial, Sigmoid)
 _NORMALISED = (NormalizedPolynomial, CosinePower)
 
 
-def check_on_device(kernel: Kernel, device: Device) -> None:
+def check_on_device(kernel: Kernel, device: Device | str) -> None:
     """Raise if a kernel has no values on a device."""
     if not isinstance(kernel, _RADIAL + _PLAIN + _NORMALISED + (Laplacian,)):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,23 @@ def block_on_device(rows: Rows, device: Device, index: IndexArray | slice) -> Ar
         return device.xp.take(rows.X, device.index(places), axis=0)
     block = rows.block(index)
     return device.array(block.toarray() if sparse.issparse(block) else block)
+
+
+def blocks_on_device(rows: Rows, width: int) -> Iterator[tuple[Array, slice]]:
+    """Yield all rows on their device, block by block, and where each block stands.
+
+    Parameters
+    ----------
+    rows : Rows
+        Rows that know their device.
+    width : int
+        Numbers in float64 that the work on a row takes.
+    """
+    n = rows.shape[0]
+    step = max(16, min(_BLOCK_BYTES, rows.memory // 16) // (8 * max(1, width)))
+    for begin in range(0, n, step):
+        where = slice(begin, min(n, begin + step))
+        yield block_on_device(rows, rows.device, where), where
 
 
 def rows_at_a_time(n_features: int) -> int:

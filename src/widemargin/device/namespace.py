@@ -96,6 +96,10 @@ class Device:
             return tensor.pin_memory().to(self.where, non_blocking=True)
         return tensor.to(self.where)
 
+    def rounded(self, values: Array, dtype: DTypeLike) -> Array:
+        """Return an array of the device in another precision."""
+        return self.xp.astype(values, self.dtype(dtype), copy=False)
+
     def index(self, positions: NDArray[Any]) -> Array:
         """Return positions on the device."""
         return self.array(positions, np.int64)

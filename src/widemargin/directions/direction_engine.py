@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,16 @@ from widemargin.directions.linear_hinge import LinearHingeFinder
 from widemargin.directions.rounds import Direction, Extraction, Found, constant_objectives
 from widemargin.loop import Limits, Resources, Result, run
 from widemargin.problem import Problem
-from widemargin.span import Basis, CoreVectors, SpanFit, SpanOptions, SpanSizes, Strategy
+from widemargin.span import (
+    Basis,
+    CoreVectors,
+    GivenVectors,
+    SpanFit,
+    SpanOptions,
+    SpanSizes,
+    Strategy,
+    span_solver,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +133,41 @@ def find_directions(
     return result, None, problem
 
 
+def of_unit_vectors(options: DirectionOptions, n_features: int) -> DirectionOptions:
+    """Return options of a span that is all of the input space."""
+    unit_vectors = GivenVectors(np.eye(n_features))
+    return replace(options, linear=False, landmarks=unit_vectors, max_vectors=None)
+
+
+def check_all_columns(solver: SpanFit, n_features: int, memory: int) -> SpanFit:
+    """Return a solver in the span of all unit vectors, or raise if there is no room for them."""
+    if solver.max_vectors < n_features:
+        raise ValueError(
+            f"X has {n_features:,} columns, but memory of {memory / 1e6:,.1f} MB has room for "
+            f"matrices of {solver.max_vectors:,} of them squared; raise memory, or pass all rows "
+            "as one NumPy array."
+        )
+    return solver
+
+
+def _on_device(problem: Problem) -> Elsewhere:
+    """Return the rows of a problem as those on a device are fitted: in all of the input space."""
+
+    def begin(span: SpanOptions) -> SpanFit:
+        return check_all_columns(span_solver(problem, span), problem.rows.shape[1], span.memory)
+
+    return Elsewhere(begin, np.bincount(problem.code, problem.weight).astype(np.float64), "full")
+
+
 def _finder(problem: Problem, options: DirectionOptions, elsewhere: Elsewhere | None) -> Any:
     """Return what finds the directions."""
     solver, constraint, tol = options.solver, options.constraint, options.tol
     if options.linear and options.loss == "hinge":
         return LinearHingeFinder(problem, solver, constraint, tol, options.memory)
+    if options.linear and elsewhere is None and problem.rows.device is not None:
+        # Newton's steps in the input space read rows here; those in a span are taken there.
+        elsewhere = _on_device(problem)
+        options = of_unit_vectors(options, problem.rows.shape[1])
     if options.linear:
         # All of the input space is spanned by its unit vectors.
         method = "direct" if solver == "span" else solver

@@ -122,7 +122,7 @@ class SpanFinder:
             return coef
         assert self._latest is not None
         orthogonal = self.constraint == "orthogonal"
-        normals = basis.gram @ coef if orthogonal else self._latest.descent.moments(coef)
+        normals = basis.gram_here @ coef if orthogonal else self._latest.descent.moments(coef)
         orthonormal, _ = np.linalg.qr(basis.whitened(normals))
         return basis.coefficients(orthonormal)
 
@@ -147,14 +147,14 @@ class SpanFinder:
         basis, state, stop = solver.basis, result.state, self._stop(result.stop)
         # What the precision of kernel values may hide belongs to the gap.
         hidden = (state.rounding or 0.0) / max(float(state.primal.sum()), np.finfo(float).tiny)
-        outcome = _outcome(solver)
+        outcome, gram = _outcome(solver), basis.gram_here
         found = []
         for unit, column, p in zip(units, columns, problems, strict=True):
             beta, bias = state.beta[:-1, column], float(state.beta[-1, column])
             for _ in range(2):
                 # Once more for the last digits.
-                beta = beta - unit @ (unit.T @ (basis.gram @ beta))
-            norm = float(np.sqrt(max(0.0, float(beta @ basis.gram @ beta))))
+                beta = beta - unit @ (unit.T @ (gram @ beta))
+            norm = float(np.sqrt(max(0.0, float(beta @ gram @ beta))))
             primal, dual = float(state.primal[column]), float(state.dual[column])
             known: dict[str, Any] = {"n_vectors": basis.size, "stop": stop}
             known |= {"error": float("nan"), "varies": True}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from widemargin.directions.direction_engine import DirectionOptions, Elsewhere, find_directions
+from widemargin.directions.direction_engine import (
+    DirectionOptions,
+    Elsewhere,
+    check_all_columns,
+    find_directions,
+    of_unit_vectors,
+)
 from widemargin.directions.rounds import Found
 from widemargin.loop import Result
 from widemargin.places.opened import Opened
 from widemargin.places.span_of_shards import Statement, on_no_rows, solver_of_shards
 from widemargin.problem import Problem
-from widemargin.span import Basis, GivenVectors, SpanFit, SpanOptions
+from widemargin.span import Basis, SpanFit, SpanOptions
 
 
 def find_directions_of_shards(
@@ -37,18 +40,11 @@ def find_directions_of_shards(
     """
     every, linear = opened.every, options.linear
     if linear:
-        unit_vectors = GivenVectors(np.eye(opened.n_features))
-        options = replace(options, linear=False, landmarks=unit_vectors, max_vectors=None)
+        options = of_unit_vectors(options, opened.n_features)
 
     def begin(span: SpanOptions) -> SpanFit:
         solver = solver_of_shards(opened.source, opened.facts, stated, span)
-        if linear and solver.max_vectors < opened.n_features:
-            raise ValueError(
-                f"X has {opened.n_features:,} columns, but memory of {span.memory / 1e6:,.1f} MB "
-                f"has room for matrices of {solver.max_vectors:,} of them squared; raise memory, "
-                "or pass X.compute()."
-            )
-        return solver
+        return check_all_columns(solver, opened.n_features, span.memory) if linear else solver
 
     elsewhere = Elsewhere(begin, every.weights * stated.factor, "full" if linear else "span")
     return find_directions(on_no_rows(every, stated, options), options, elsewhere)

@@ -21,14 +21,17 @@ from widemargin.arrays import IndexArray
 from widemargin.base import parameters as check
 from widemargin.base.estimator import as_stored, dense
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.placing import check_device
 from widemargin.base.projection import ProjectionEstimator, check_apart
+from widemargin.device import Array
 from widemargin.expansion import Expansion
 from widemargin.loop import Resources
 from widemargin.places.partitions import is_collection
 from widemargin.rows import Distinct, Rows, distinct_rows
-from widemargin.scatter.class_scatter import ClassScatter, scatter_of
+from widemargin.scatter.class_scatter import ClassScatter
+from widemargin.scatter.device_scatter import scatter_anywhere
 from widemargin.scatter.whitening import leading, whitened
-from widemargin.span import Basis, Vectors
+from widemargin.span import Vectors, no_vectors
 
 # Squared distance from the span of the others, relative to the largest k(x, x), below which a row
 # adds nothing to it that rounding would not.
@@ -69,6 +72,9 @@ class KernelFisherDA(ProjectionEstimator):
         Where they come from, as in `SpanMap`.
     memory : int or str, default="auto"
         Budget for kernel values and matrices, beside the data.
+    device : str, default=None
+        Where rows are worked on: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs PyTorch); None is
+        where X is. Features are what the rows are: arrays of PyTorch and CuPy stay on their device.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -134,6 +140,7 @@ class KernelFisherDA(ProjectionEstimator):
     regularization: float = keyword(1e-3, check.not_negative)
     kernel: Any = keyword("rbf")
     solver: str = keyword("auto", check.choice("auto", "kernel", "span"))
+    device: str | None = keyword(None, check_device)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelFisherDA:
         """Find the directions.
@@ -152,7 +159,7 @@ class KernelFisherDA(ProjectionEstimator):
         self
             The fitted transformer.
         """
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             self.support_: IndexArray | None
             if is_collection(X):
                 scatter, features = self._fit_collection(X, y, sample_weight, resources)
@@ -167,7 +174,7 @@ class KernelFisherDA(ProjectionEstimator):
                 else:
                     features, chosen = self._fit_all(distinct)
                     self.support_ = data.index[distinct.index[chosen]]
-                scatter = scatter_of(
+                scatter = scatter_anywhere(
                     distinct.rows, distinct.code, distinct.weight, len(self.classes_), features
                 )
                 self.vectors_ = as_stored(features.vectors, data.rows)
@@ -183,10 +190,15 @@ class KernelFisherDA(ProjectionEstimator):
 
     def _projected(self, rows: Rows) -> NDArray[Any]:
         """Return the projections of rows: sums over the vectors."""
+        return self._sums().values(rows, dtype=rows.dtype)
+
+    def _projected_there(self, rows: Rows) -> Array:
+        return rows.device.rounded(self._sums().values_there(rows), rows.dtype)
+
+    def _sums(self) -> Expansion:
+        """Return the projections as functions in the span of the vectors."""
         coef = np.ascontiguousarray(self.coef_.T)
-        kernel = self._kernel(self.gamma_)
-        sums = Expansion(kernel, dense(self.vectors_), coef, self.intercept_)
-        return sums.values(rows, dtype=rows.dtype)
+        return Expansion(self._kernel(self.gamma_), dense(self.vectors_), coef, self.intercept_)
 
     # The steps of `fit`.
 
@@ -239,8 +251,9 @@ class KernelFisherDA(ProjectionEstimator):
         self.gamma_ = self._resolved_gamma(self.gamma, distinct)
         kernel = self._kernel(self.gamma_)
         every = np.arange(len(distinct.index))
-        basis = Basis.of(
-            kernel, Vectors(distinct.rows.take(every), every), _DEPENDENT, distinct.rows
+        vectors = Vectors(distinct.rows.take(every), every)
+        basis = no_vectors(distinct.rows.device).extended(
+            kernel, vectors, _DEPENDENT, distinct.rows
         )
         if not basis.size:
             raise ValueError(

@@ -24,7 +24,9 @@ from widemargin.base.estimator import (
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.base.projection import Projected
+from widemargin.base.placing import check_device
+from widemargin.base.projection import Projected, projected_there
+from widemargin.device import Array, Device, check_on_device
 from widemargin.directions.direction_engine import (
     DirectionOptions,
     direction_table,
@@ -40,6 +42,7 @@ from widemargin.loop import Resources, Result
 from widemargin.places.partitions import is_collection
 from widemargin.places.span_of_shards import Statement
 from widemargin.problem import Problem, class_factors, encoded
+from widemargin.rows import Rows
 from widemargin.scatter.class_scatter import DenseColumns
 from widemargin.span import Basis, as_strategy
 
@@ -125,6 +128,10 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         Budget for kernel values and matrices, beside the data.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
+    device : str, default=None
+        Where rows are worked on: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs PyTorch); None is
+        where X is. Features are what the rows are: arrays of PyTorch and CuPy stay on their device.
+        There ``solver="auto"`` is "span", which is the whole space for the linear kernel.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -218,6 +225,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
     max_time: float | None = keyword(None, check.none_or(check.positive))
     class_weight: Any = keyword(None)
     verbose: int = keyword(0, check.verbosity)
+    device: str | None = keyword(None, check_device)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
@@ -246,7 +254,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         """
         if is_collection(X):
             return self._fit_collection(X, y, sample_weight)
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             data = self._labelled(X, y, sample_weight)
             distinct = self._distinct(data, resources)
             self.gamma_ = self._resolved_gamma(self.gamma, distinct)
@@ -269,7 +277,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
     def _fit_collection(self, X: Any, y: Any, sample_weight: Any) -> MaxMarginDA:
         """Find the directions in a span of the rows of a Dask collection."""
         with self._fitting() as resources:
-            self._check_able()
+            self._check_able("needs rows in memory, but X is a Dask collection", "pass X.compute()")
             opened = self._opened(X, y, sample_weight, resources)
             every = opened.every
             classes, _ = encoded(every.classes, every.weights)
@@ -292,8 +300,12 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         self._keep_certificate(result)
         return self
 
-    def _check_able(self) -> None:
-        """Raise if parameters need the rows in memory."""
+    def _check_on_device(self, device: Device) -> None:
+        self._check_able(f"is not there on the device {str(device)!r}", "use device='cpu'")
+        check_on_device(self._kernel(1.0), device)
+
+    def _check_able(self, why: str, remedy: str) -> None:
+        """Raise if parameters ask for more than a span."""
         for name, able in (
             ("solver", ("auto", "span")),
             ("loss", ("squared_hinge",)),
@@ -301,8 +313,7 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         ):
             if getattr(self, name) not in able:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} needs rows in memory, but X is a Dask "
-                    f"collection; use {name}={able[-1]!r}, or pass X.compute()."
+                    f"{name}={getattr(self, name)!r} {why}; use {name}={able[-1]!r}, or {remedy}."
                 )
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -324,16 +335,26 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
         return self._transformed(X)
 
     def _transformed(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        with self._computing() as resources:
-            rows = self._rows(X, resources)
-            if self._linear():
-                d = self.components_.shape[1]
-                visit = Projected(DenseColumns(d), np.zeros(d), self.components_)
-                return rows.gather(visit, width=d)
-            coef = np.ascontiguousarray(self.coef_.T)
-            return Expansion(self._kernel(self.gamma_), dense(self.vectors_), coef).values(rows)
+        features: NDArray[np.float64] = self._features_of(X, self._here, self._there)
+        return features
+
+    def _here(self, rows: Rows) -> NDArray[np.float64]:
+        if not self._linear():
+            return self._sums().values(rows)
+        d = self.components_.shape[1]
+        visit = Projected(DenseColumns(d), np.zeros(d), self.components_)
+        return rows.gather(visit, width=d)
+
+    def _there(self, rows: Rows) -> Array:
+        if not self._linear():
+            return self._sums().values_there(rows)
+        d = self.components_.shape[1]
+        return projected_there(rows, DenseColumns(d), np.zeros(d), self.components_)
+
+    def _sums(self) -> Expansion:
+        """Return the features as functions in the span of the vectors."""
+        coef = np.ascontiguousarray(self.coef_.T)
+        return Expansion(self._kernel(self.gamma_), dense(self.vectors_), coef)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features: the class, and the order among its directions.
@@ -385,6 +406,8 @@ class MaxMarginDA(CallbackSupportMixin, TransformerMixin, KernelEstimator):
     def _choose_solver(self, problem: Problem, memory: int) -> str:
         """Return the solver to use, if it fits into the memory."""
         solver = self.solver
+        if problem.rows.device is not None:
+            return "span"
         if solver == "auto":
             given = not isinstance(self.vectors, str)
             many = given or problem.n > _EXACT_ROWS

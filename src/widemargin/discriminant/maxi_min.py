@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin.base import parameters as check
 from widemargin.base.estimator import reporting, warn_user
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.placing import check_device
 from widemargin.base.projection import ProjectionEstimator, check_apart
+from widemargin.device import Array
 from widemargin.discriminant import direction_parameters
 from widemargin.loop import Resources
 from widemargin.pairs.class_pairs import ClassPairs
@@ -113,6 +115,9 @@ class MaxiMinDA(ProjectionEstimator):
         Seconds at the most for finding directions; half of them for the choice by held-out rows.
     memory : int or str, default="auto"
         Budget for blocks of rows and the rows that can be held out.
+    device : str, default=None
+        Where rows are worked on: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs PyTorch); None is
+        where X is. Features are what the rows are: arrays of PyTorch and CuPy stay on their device.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -203,6 +208,7 @@ class MaxiMinDA(ProjectionEstimator):
     tol: float = keyword(1e-6, check.positive)
     max_time: float | None = keyword(None, check.none_or(check.positive))
     verbose: int = keyword(0, check.verbosity)
+    device: str | None = keyword(None, check_device)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxiMinDA:
         """Find the directions.
@@ -221,7 +227,7 @@ class MaxiMinDA(ProjectionEstimator):
         self
             The fitted transformer.
         """
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             if is_collection(X):
                 stream = self._scatters(X, y, sample_weight, resources, self._capacity)
             else:
@@ -260,7 +266,7 @@ class MaxiMinDA(ProjectionEstimator):
             The transformer.
         """
         first = not hasattr(self, "_stream")
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             if self._precomputed():
                 raise ValueError("kernel='precomputed' does not stream; use fit instead.")
             X, y = self._validated(X, y, reset=first)
@@ -314,6 +320,11 @@ class MaxiMinDA(ProjectionEstimator):
         if not hasattr(self, "components_"):
             self.finalize()
         return super()._projected(rows)
+
+    def _projected_there(self, rows: Rows) -> Array:
+        if not hasattr(self, "components_"):
+            self.finalize()
+        return super()._projected_there(rows)
 
     def closest_pairs(self, n_pairs: int = 10) -> dict[str, NDArray[Any]]:
         """Return the pairs of classes that the projection keeps least apart.

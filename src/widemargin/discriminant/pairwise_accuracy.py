@@ -21,10 +21,11 @@ import numpy as np
 from widemargin.arrays import Vector
 from widemargin.base import parameters as check
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.placing import check_device
 from widemargin.base.projection import ProjectionEstimator, check_apart
 from widemargin.pairs.pairwise_accuracy_weights import given_priors, pull
 from widemargin.places.partitions import is_collection
-from widemargin.scatter.class_scatter import scatter_of
+from widemargin.scatter.device_scatter import scatter_anywhere
 from widemargin.scatter.whitening import leading, whitened
 
 
@@ -66,6 +67,9 @@ class PairwiseAccuracyDA(ProjectionEstimator):
         Where they come from, as in `SpanMap`.
     memory : int or str, default="auto"
         Budget for blocks of rows.
+    device : str, default=None
+        Where rows are worked on: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs PyTorch); None is
+        where X is. Features are what the rows are: arrays of PyTorch and CuPy stay on their device.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -124,6 +128,7 @@ class PairwiseAccuracyDA(ProjectionEstimator):
     shrinkage: float | str | None = keyword(None, check.shrinkage)
     priors: Any = keyword(None)
     weighting: str = keyword("accuracy", check.choice("accuracy", "equal"))
+    device: str | None = keyword(None, check_device)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PairwiseAccuracyDA:
         """Find the directions.
@@ -142,7 +147,7 @@ class PairwiseAccuracyDA(ProjectionEstimator):
         self
             The fitted transformer.
         """
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             if is_collection(X):
                 none = partial(min, 0)
                 stream = self._scatters(X, y, sample_weight, resources, none, self._factors)
@@ -152,7 +157,9 @@ class PairwiseAccuracyDA(ProjectionEstimator):
                 share = np.bincount(data.code, data.weight, len(self.classes_)) / data.weight.sum()
                 weight = data.weight * self._factors(share)[data.code]
                 features = self._fit_span(data)
-                scatter = scatter_of(data.rows, data.code, weight, len(self.classes_), features)
+                scatter = scatter_anywhere(
+                    data.rows, data.code, weight, len(self.classes_), features
+                )
             check_apart(scatter, features)
             self.shrinkage_ = scatter.intensity(self.shrinkage)
             space = whitened(scatter, self.shrinkage_)

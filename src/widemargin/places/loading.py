@@ -223,6 +223,8 @@ class ShardPlan:
         Bytes beside the rows, and threads.
     kind : ndarray of int or None
         A number for each of its rows: equal rows with other numbers stay apart.
+    device : str or None
+        The device of its worker that it lies on; None is the worker itself.
     """
 
     kernel: Kernel
@@ -237,6 +239,7 @@ class ShardPlan:
     memory: int
     threads: int
     kind: NDArray[Any] | None = None
+    device: str | None = None
 
 
 def problem_of(loaded: Loaded, plan: ShardPlan, rows: Rows | None = None) -> Problem:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from widemargin.loop import Resources
+from widemargin.places.device_states import device_shard_of
 from widemargin.places.loading import (
     Cache,
     Facts,
@@ -181,7 +182,7 @@ class OutOfCore:
 
     def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, in this process."""
-        return Here(self.made("shard", shard_of, plans))
+        return Here(self.made("shard", _maker(plans), plans))
 
     def made(
         self, name: str, function: Callable[..., Any], plans: Sequence[ShardPlan]
@@ -225,6 +226,11 @@ class OutOfCore:
         block = np.concatenate([np.asarray(each) for each in blocks])
         parts.forget_pages()
         return block
+
+
+def _maker(plans: Sequence[ShardPlan]) -> Callable[..., Any]:
+    """Return what makes the shards of these plans."""
+    return device_shard_of if plans and plans[0].device is not None else shard_of
 
 
 def groups_of(sizes: Sequence[int], memory: int) -> list[range]:
@@ -341,7 +347,8 @@ class Cluster:
 
     def place(self, plans: Sequence[ShardPlan], *, last: bool = True) -> Place:
         """Return the shards, which stay on their workers."""
-        states = self._gathered(first_state, [(plan,) for plan in plans], "shard", gather=False)
+        given = [(plan, _maker(plans)) for plan in plans]
+        states = self._gathered(first_state, given, "shard", gather=False)
         if last:
             self.forget()
         return OnWorkers(self.client, states)

@@ -41,12 +41,15 @@ class Statement:
         Factors on the weights of the classes' rows.
     C : float
         C.
+    device : str or None
+        The device of each worker that its shards lie on.
     """
 
     kernel: Kernel
     table: Matrix
     factor: Vector
     C: float
+    device: str | None = None
 
 
 def fit_span_of_shards(
@@ -120,6 +123,7 @@ def plans_of(
             size.vectors,
             each.memory,
             source.threads,
+            device=stated.device,
         )
         for begin, each, room in zip(first, facts, rooms, strict=False)
     ]

@@ -8,6 +8,7 @@ shrinkage of Ledoit and Wolf (2004) streams too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from widemargin.arrays import Codes, IndexArray, Matrix, Vector
+from widemargin.device import Array, Device
 from widemargin.rows import Rows
 from widemargin.scatter.fourth_powers import (
     Powers,
@@ -35,6 +37,9 @@ class VisitFeatures(Protocol):
 
     def __call__(self, block: Any) -> Matrix:
         """Return the features of the rows of a block."""
+
+    def there(self, device: Device) -> Callable[[Array], Array]:
+        """Return what turns a block of rows on a device into features there."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ class ClassScatter:
         if not self.weight.any():
             self.origin = other.origin.copy()
         between = other.origin - self.origin
-        self._measure_in(max(self.unit, other.unit, _unit(between)))
+        self._measure_in(max(self.unit, other.unit, unit_above(between)))
         # Units are powers of two, so that factors are exact; none if all rows are the same.
         unit = self.unit or 1.0
         factor = other.unit / unit
@@ -304,6 +309,10 @@ class DenseColumns:
         dense = block.toarray() if sparse.issparse(block) else block
         return np.asarray(dense, dtype=np.float64)
 
+    def there(self, device: Device) -> Callable[[Array], Array]:
+        """Return what turns a block of rows on a device into features there."""
+        return lambda block: device.xp.astype(block, device.xp.float64)
+
 
 @dataclass(frozen=True)
 class _ScatterOf:
@@ -324,7 +333,7 @@ def _scatter_of_block(
 ) -> tuple[ClassScatter, Codes]:
     """Return the scatter of rows of positive weight, for the classes among them, and these."""
     rows = block - origin
-    unit = _unit(rows)
+    unit = unit_above(rows)
     if unit:
         rows /= unit
     classes, place = np.unique(code, return_inverse=True)
@@ -353,7 +362,7 @@ def per_unit(matrix: Matrix, unit: float) -> Matrix:
     return directions
 
 
-def _unit(rows: Matrix) -> float:
+def unit_above(rows: Matrix) -> float:
     """Return the power of two above the largest number, or raise if there is none."""
     largest = float(np.abs(rows).max(initial=0.0))
     if not np.isfinite(largest) or largest > 1e300:

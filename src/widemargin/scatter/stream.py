@@ -21,8 +21,8 @@ from widemargin.scatter.class_scatter import (
     ClassScatter,
     LabelledRows,
     VisitFeatures,
-    scatter_of,
 )
+from widemargin.scatter.device_scatter import features_at, scatter_anywhere
 
 # Rows of the sample that join a scatter at a time.
 _AT_A_TIME = 4000
@@ -130,7 +130,7 @@ class Stream:
                 joins &= key <= distinct[min(most, len(distinct)) - 1]
             chosen, rest = np.flatnonzero(joins), np.flatnonzero(~joins)
             if len(chosen):
-                rows = data.rows.gather(VisitBlock(features), chosen, width=features.width)
+                rows = features_at(data.rows, chosen, features)
                 new = Sample(key[chosen], rows, data.code[chosen], data.weight[chosen])
                 both = self.sample.merged(new)
                 self.sample, out = (
@@ -139,7 +139,8 @@ class Stream:
                 )
                 self.rest.add(out.rows, out.code, out.weight)
         code, weight, n_classes = data.code[rest], data.weight[rest], len(self.rest.weight)
-        self.rest.merge(scatter_of(data.rows.subset(rest), code, weight, n_classes, features))
+        others = data.rows.subset(rest)
+        self.rest.merge(scatter_anywhere(others, code, weight, n_classes, features))
 
     def merge(self, other: Stream) -> None:
         """Take in the rows of another stream, of the same classes and capacity."""
@@ -177,14 +178,3 @@ class Stream:
             held_out = number % n_folds == k
             if held_out.any():
                 yield Fold(self.scatter(held_out), self.sample.at(held_out))
-
-
-@dataclass(frozen=True)
-class VisitBlock:
-    """Visitor: the features of a block."""
-
-    features: VisitFeatures
-
-    def __call__(self, block: object, where: slice) -> Matrix:
-        """Return the features of the rows of a block."""
-        return self.features(block)

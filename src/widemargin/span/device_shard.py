@@ -7,8 +7,9 @@ certificate stands on is added up in float64.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import InitVar, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,8 @@ class DeviceShard:
     room: int
     width: int
     most_rows: int = MOST_ROWS
+    # Whether sums are for those who have not the device, or add them to those of others.
+    for_others: ClassVar[bool] = False
     shared: InitVar[DeviceShard | None] = None
 
     def __post_init__(self, shared: DeviceShard | None) -> None:
@@ -113,6 +116,20 @@ class DeviceShard:
     def outcome(self) -> Outcome:
         """Return how the scores of all rows agree with their labels."""
         return outcome_of(self.problem, to_numpy(self._scores))
+
+    def fork(self) -> Self:
+        """Return a copy that can be changed without changing this one."""
+        other, xp = copy(self), self.device.xp
+        other.order, other._left = self.order.copy(), self._left.copy()
+        other._scores = xp.asarray(self._scores, copy=True)
+        if self._mixture is not None:
+            other._mixture = xp.asarray(self._mixture, copy=True)
+        other._values = other.values = self.values.fork()
+        return other
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of rows and values: Dask moves to another worker what is small."""
+        return self._state_bytes() + self.room
 
     @property
     def n(self) -> int:

@@ -10,6 +10,7 @@ rows travel in every pass, from pinned memory, while the device is busy with the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -150,6 +151,23 @@ class DeviceValues:
             panel.ready = end if keeps else panel.ready
             self.n_kernel += (end - begin) * panel.vectors.shape[0]
         return pieces
+
+    def fork(self) -> DeviceValues:
+        """Return a copy that shares what was computed, and can be changed without this one.
+
+        Blocks that one of the two computes are the same ones of the other.
+        """
+        other = copy(self)
+        other._panels = [copy(panel) for panel in self._panels]
+        return other
+
+    def part_from_others(self) -> None:
+        """Share nothing any more."""
+        xp = self.device.xp
+        if self._points is not None:
+            self._points = xp.asarray(self._points, copy=True)
+        for panel in self._panels:
+            panel.kept = xp.asarray(panel.kept, copy=True)
 
     def take(self, index: Array, out: Array) -> None:
         """Put k(x, Z) of rows, whose numbers are on the device, into the columns of `out`."""

@@ -145,7 +145,7 @@ class Shards:
         if not isinstance(self.place, Here) or len(self.place.shards) != 1:
             return None
         only = self.only
-        return only.device if isinstance(only, DeviceShard) else None
+        return only.device if isinstance(only, DeviceShard) and not only.for_others else None
 
     def no_vectors(self) -> Basis:
         """Return the basis of no vectors, where the shards are."""

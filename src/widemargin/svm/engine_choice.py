@@ -27,9 +27,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from widemargin.arrays import Matrix
-from widemargin.balls import cost_of_exact, fit_exact
-from widemargin.cells import CellMachines, CellOptions, Partition, fit_cells
+from widemargin.balls import cost_of_exact, exact_fits_there, fit_exact, fit_exact_there
+from widemargin.cells import (
+    CellMachines,
+    CellOptions,
+    Partition,
+    fit_cells,
+    fit_cells_there,
+    values_there,
+)
 from widemargin.cells.uncut import exact_is_cheap, work_allowed
+from widemargin.device import to_numpy
 from widemargin.expansion import Expansion, Fitted
 from widemargin.loop import Deadline
 from widemargin.problem import Problem, class_scores, winners
@@ -154,10 +162,18 @@ def choose_engine(problem: Problem, options: ChoiceOptions) -> Decision:
     if engine == "auto":
         in_span = None if options.in_span is None else options.in_span.n_problems
         sizes = options.exact_sizes
+        span = Decision("span", size)
         if options.in_a_span:
-            return Decision("span", size)
+            return span
+        there = problem.rows.device is not None
+        if there and not exact_fits_there(problem, options.memory):
+            return cells_or_span(problem, _in_time(options)) if options.cuttable else span
         if _one_of_many(problem, options):
-            return Decision("exact", size, work=work_allowed(problem, sizes, in_span))
+            work = work_allowed(problem, sizes, in_span)
+            if there:
+                # There a machine does not end by itself where it takes too long.
+                return of_many_vectors(problem, options, work)
+            return Decision("exact", size, work=work)
         if exact_is_cheap(problem, options, n_in_span=in_span):
             return Decision("exact", size)
         return by_trial(problem, options)
@@ -321,18 +337,25 @@ class Trial:
 
     def of_exact(self) -> float | None:
         """Return the accuracy of the exact machine; None if there was too little time."""
-        return self._of_expansion(fit_exact(self.learn, self.options), self.learn)
+        fit = fit_exact if self.learn.rows.device is None else fit_exact_there
+        return self._of_expansion(fit(self.learn, self.options), self.learn)
 
     def _of_expansion(self, fitted: Fitted, stated: Problem) -> float | None:
         if self._cut_short():
             return None
         kernel = self.judge.kernel
         machine = Expansion(kernel, fitted.vectors, fitted.coef, fitted.intercept)
-        return self.accuracy(machine.values(self.judge.rows), stated)
+        rows = self.judge.rows
+        there = rows.device is not None
+        return self.accuracy(
+            to_numpy(machine.values_there(rows)) if there else machine.values(rows), stated
+        )
 
     def of_cells(self, size: int) -> float | None:
         """Return the accuracy of cells of a size; None if there was too little time."""
-        fitted = fit_cells(self.learn, replace(self.options, cells=size))
+        there = self.learn.rows.device is not None
+        fit = fit_cells_there if there else fit_cells
+        fitted = fit(self.learn, replace(self.options, cells=size))
         if self._cut_short():
             return None
         machine = CellMachines(
@@ -344,7 +367,10 @@ class Trial:
             fitted.intercept,
             self.options.blend,
         )
-        return self.accuracy(machine.values(self.judge.rows), self.learn)
+        rows = self.judge.rows
+        return self.accuracy(
+            to_numpy(values_there(machine, rows)) if there else machine.values(rows), self.learn
+        )
 
     def _cut_short(self) -> bool:
         """Return whether time was too short for a machine that could be judged."""

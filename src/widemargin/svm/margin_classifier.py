@@ -39,7 +39,11 @@ from widemargin.svm.collection_fit import (
 )
 from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.svm.exact_from_span import fit_exact_from_span
-from widemargin.svm.on_device import check_machine_there, check_no_device, check_one_kernel
+from widemargin.svm.on_device import (
+    check_collection_there,
+    check_machine_there,
+    check_one_kernel,
+)
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
 _PAIRS_BYTES = 250_000_000
@@ -173,9 +177,10 @@ class MarginClassifier(KernelClassifier):
     device : str, default=None
         Where the machine is fitted and asked: "cpu" (NumPy), "cuda", "cuda:1" and so on (needs
         PyTorch); None is where X is. Arrays of PyTorch and CuPy stay on their device, and answers
-        come back as such; those for NumPy are NumPy's. On a device there are ``engine="span"``,
-        which "auto" then stands for, "cells" (of 300 rows if `cells` is "auto") and "exact", the
-        squared hinge, and every kernel that has a name but "precomputed". Fitted attributes are
+        come back as such; those for NumPy are NumPy's. On a device there are all
+        engines ("cells" of 300 rows if `cells` is "auto"), the squared hinge, and every kernel that
+        has a name but "precomputed". Of a Dask collection, shards of a span lie on a device of
+        their worker each: ``engine="span"``. Fitted attributes are
         NumPy's, and a machine that was fitted on one device answers on any.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
@@ -284,10 +289,9 @@ class MarginClassifier(KernelClassifier):
         in_span = elsewhere if self.multi_class == "ovo" else problem
         options = replace(self.options(resources), in_span=in_span)
         decision = Decision(self.engine, options.cells)
-        if problem.rows.device is not None:
+        if problem.rows.device is not None and self.engine == "cells":
             # There is no trial: cells have the smallest of its sizes, if the user gives none.
-            engine = "span" if self.engine == "auto" else self.engine
-            decision = Decision(engine, options.trial.cells[0])
+            decision = Decision(self.engine, options.trial.cells[0])
         elif self.engine == "auto" or (self.engine == "cells" and isinstance(self.cells, str)):
             decision = choose_engine(elsewhere, options)
         fitted: Fitted | None = None
@@ -313,13 +317,13 @@ class MarginClassifier(KernelClassifier):
 
     def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
         """Fit the machine to rows that come in parts, out of core or on the current cluster."""
-        check_no_device(self.device)
+        check_collection_there(self)
         if self._precomputed():
             raise TypeError(
                 "X is a Dask collection, but kernel='precomputed' needs all kernel values in "
                 "memory; pass X.compute(), or the rows and a kernel by name."
             )
-        with self._fitting() as resources:
+        with self._fitting(X) as resources:
             collection = Collection.of(X, y, sample_weight, self.memory, resources)
             # Not before all rows were found to be good: nothing shall be half fitted.
             self._note_columns(X, reset=True)
@@ -336,6 +340,7 @@ class MarginClassifier(KernelClassifier):
         """Fit a span or cells to rows that stay where they are."""
         gamma, n_classes = collection.gamma(self.gamma), len(collection.classes)
         stated = collection.stated(self._kernel(gamma), "ovr", self.class_weight, self.C)
+        stated = replace(stated, device=None if self.device == "cpu" else self.device)
         many = n_classes > 2
         pairs = (many and self.multi_class == "ovo", lambda n: many and self.in_pairs(n, n_classes))
         with reporting(self, collection.n) as report:

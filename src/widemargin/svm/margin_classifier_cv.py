@@ -20,7 +20,7 @@ from widemargin.base.estimator import (
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.base.placing import check_device, stand_in
+from widemargin.base.placing import check_device, check_no_device, stand_in
 from widemargin.base.progress import ProgressBar
 from widemargin.device import Device
 from widemargin.kernels import Kernel
@@ -40,7 +40,7 @@ from widemargin.svm.margin_classifier import (
     check_cells,
     check_cuttable,
 )
-from widemargin.svm.on_device import check_machine_there, check_no_device
+from widemargin.svm.on_device import check_machine_there
 from widemargin.svm.scoring import HeldOut, Judge
 
 # Seconds that the final fit has in any case: there must be an answer.

@@ -29,19 +29,24 @@ def check_machine_there(
         check_on_device(make_kernel(kernel, kernel_params=machine.kernel_params), device)
 
 
+def check_collection_there(machine: Any) -> None:
+    """Raise if a machine of rows that come in parts is wanted on devices, and not in a span."""
+    if machine.device not in (None, "cpu"):
+        for name, known in (("engine", "span"), ("loss", "squared_hinge")):
+            if getattr(machine, name) != known:
+                raise ValueError(
+                    f"{name}={getattr(machine, name)!r} with device={machine.device!r} needs rows "
+                    "in one array, but X comes in parts, such as a Dask collection; use "
+                    f"{name}={known!r}, device=None, or pass X.compute()."
+                )
+        kernel = make_kernel(machine.kernel, kernel_params=machine.kernel_params)
+        check_on_device(kernel, machine.device)
+
+
 def check_one_kernel(widths: Any, device: Device) -> None:
     """Raise if cells have a kernel each."""
     if widths is not None:
         raise ValueError(
             f"cells with a gamma and a C of their own are not there on the device {str(device)!r} "
             "yet; give centres or a size as cells=, or use device='cpu'."
-        )
-
-
-def check_no_device(device: str | None) -> None:
-    """Raise if rows that come in parts are wanted on a device."""
-    if device not in (None, "cpu"):
-        raise ValueError(
-            f"device={device!r} needs rows in one array, but X comes in parts, such as a Dask "
-            "collection; use device=None, or pass X.compute()."
         )
