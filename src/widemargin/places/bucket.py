@@ -86,11 +86,21 @@ def fit_bucket(
     state = solver.start()
     while len(state.fits) < len(bucket.cells) and not deadline.passed:
         state = solver.step(state)
-    fits = {
-        int(bucket.cells[cell]): _with_numbers(fit, problem)
-        for cell, fit in zip(solver.order, state.fits, strict=False)
-    }
+    found = _in_one_array([_with_numbers(fit, problem) for fit in state.fits])
+    fits = {int(bucket.cells[cell]): fit for cell, fit in zip(solver.order, found, strict=False)}
     return FittedBucket(fits, max(solver.sizes))
+
+
+def _in_one_array(fits: Sequence[Fitted]) -> list[Fitted]:
+    """Return machines whose vectors are parts of one array: as a whole, its memory goes back."""
+    if len({fit.vectors.dtype for fit in fits}) != 1:
+        return list(fits)
+    vectors = np.concatenate([fit.vectors for fit in fits])
+    ends = np.cumsum([len(fit.vectors) for fit in fits])
+    return [
+        replace(fit, vectors=vectors[end - len(fit.vectors) : end])
+        for fit, end in zip(fits, ends, strict=True)
+    ]
 
 
 def done_there(
