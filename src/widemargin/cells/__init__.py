@@ -5,8 +5,9 @@ and a row is answered by the machine of its own cell (near an edge, by those of 
 ``partition`` cuts, ``nearest_centers`` compares rows with centres, ``members`` says which rows
 train where, ``cell_machine`` is what stands in a cell, ``cell_engine`` goes through all, and
 ``cell_decision`` answers. ``uncut`` is the machine of rows that are not cut, and ``held_out``
-scores a grid of parameters in cells. The files of a device do the same where rows are arrays of another library: ``device_partition``,
-``device_batches``, ``device_cells`` and ``device_decision``.
+scores a grid of parameters in cells. The files of a device do the same where rows are arrays of
+another library: ``device_partition``, ``device_batches``, ``device_cells`` and
+``device_decision``.
 """
 
 from widemargin.cells.cell_decision import CellMachines
