@@ -20,6 +20,7 @@ from widemargin.cells.cell_machine import (
 )
 from widemargin.cells.members import Members
 from widemargin.cells.nearest_centers import Groups
+from widemargin.cells.paged_array import paged_array
 from widemargin.cells.partition import (
     ONE_LEVEL,
     Partition,
@@ -152,7 +153,7 @@ def joined(
     intercept = np.stack([machine.intercept for machine in order])
     known = all(machine.index is not None for machine in order)
     dtype = np.result_type(*{machine.vectors.dtype for machine in order})
-    vectors = np.empty((offsets[-1], partition.centers.shape[1]), dtype=dtype)
+    vectors = paged_array((offsets[-1], partition.centers.shape[1]), dtype)
     kind = np.result_type(*{machine.coef.dtype for machine in order})
     coef = np.empty((offsets[-1], intercept.shape[1]), dtype=kind)
     index = np.empty(offsets[-1], dtype=np.intp) if known else None
