@@ -21,6 +21,7 @@ from widemargin.cells import (
     held_out,
     partition,
 )
+from widemargin.cells.nearest_centers import OneLevel
 from widemargin.cells.partition import partition_by_kmeans
 from widemargin.loop import Deadline
 from widemargin.rows import as_rows
@@ -103,13 +104,13 @@ def test_the_partition_counts_and_leaves_time_for_machines(clock, limits):
 def test_there_are_no_more_cells_than_rows_can_be_assigned_to_in_time(clock):
     X, _ = board(4000)
     # To compare 2,048 rows of the sample with 200 centres: 16 s, and 64 s for all rows.
-    nearest = partition._nearest_centers
+    nearest = OneLevel.nearest
 
-    def slow(points, centers, count):
+    def slow(centers, points, count):
         clock.now += 4e-5 * len(points) * len(centers.apart)
-        return nearest(points, centers, count)
+        return nearest(centers, points, count)
 
-    clock.patch.setattr(partition, "_nearest_centers", slow)
+    clock.patch.setattr(OneLevel, "nearest", slow)
     rows = as_rows(X, memory=10**9, threads=1)
     found = {}
     for seconds in (1e-3, 116.0, 1e6):

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from tests.reference.cell_data import CENTERS, WAYS, board, in_cells_of, three_classes, two_classes
-from widemargin.cells import Members, Partition
+from widemargin.cells import Groups, Members, Partition
 from widemargin.cells.device_partition import MembersThere, nearest_there, partition_there
 from widemargin.cells.partition import partition_by_kmeans
 from widemargin.device import DeviceRows, device_of, to_numpy
@@ -40,6 +40,18 @@ def test_nearest_centres_are_those_of_this_machine(device, count):
     rows, here = _rows(device, X)
     near = Partition(centers).nearest(here, count)
     cell, distance = nearest_there(rows, device.array(centers), count)
+    assert_array_equal(to_numpy(cell), near.cell)
+    assert_allclose(to_numpy(distance), near.distance, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_centres_in_groups_are_those_of_this_machine(device, count):
+    rng = np.random.default_rng(0)
+    X, points = rng.normal(size=(500, 3)), rng.normal(size=(60, 3))
+    centers, groups = Groups.of(points, points[:25])
+    rows, here = _rows(device, X)
+    near = Partition(centers, groups).nearest(here, count)
+    cell, distance = nearest_there(rows, device.array(centers), count, groups)
     assert_array_equal(to_numpy(cell), near.cell)
     assert_allclose(to_numpy(distance), near.distance, rtol=1e-12)
 

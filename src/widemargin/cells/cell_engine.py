@@ -19,7 +19,14 @@ from widemargin.cells.cell_machine import (
     large_machine,
 )
 from widemargin.cells.members import Members
-from widemargin.cells.partition import Partition, given_partition, partition_by_kmeans
+from widemargin.cells.nearest_centers import Groups
+from widemargin.cells.paged_array import paged_array
+from widemargin.cells.partition import (
+    ONE_LEVEL,
+    Partition,
+    given_partition,
+    partition_by_kmeans,
+)
 from widemargin.cells.uncut import UncutOptions, fit_uncut
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted
@@ -56,6 +63,8 @@ class CellOptions(UncutOptions):
         And a C for each.
     matrix_rows : int
         Rows of a cell up to which its kernel matrix is made; beyond, another engine takes over.
+    one_level : int
+        Cells up to which every row is compared with all centres; beyond, with those of some groups.
     """
 
     cells: Any = 300
@@ -63,6 +72,7 @@ class CellOptions(UncutOptions):
     kernels: Sequence[Kernel] | None = None
     Cs: NDArray[np.float64] | None = None
     matrix_rows: int = 5000
+    one_level: int = ONE_LEVEL
 
 
 @dataclass(frozen=True)
@@ -77,11 +87,14 @@ class FittedCells(Fitted):
         Where the vectors of each cell begin.
     chosen : ndarray of int of shape (n_cells,)
         Which of the centres in the options each of them is, where these were given.
+    groups : Groups or None
+        Groups of the centres, where there are two levels.
     """
 
     centers: Matrix
     offsets: IndexArray
     chosen: IndexArray
+    groups: Groups | None = None
 
 
 def fit_cells(problem: Problem, options: CellOptions) -> FittedCells:
@@ -99,7 +112,7 @@ def fit_cells(problem: Problem, options: CellOptions) -> FittedCells:
     # Each cell is a success of its own: there is no stall.
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
     result = run(solver, limits, options.report)
-    machines = solver.machines(result.state)
+    machines = dict(enumerate(solver.machines(result.state)))
     return joined(members.partition, members.chosen, machines, result.certificate, result.stop)
 
 
@@ -110,7 +123,8 @@ def cut(problem: Problem, options: CellOptions) -> Members:
         partition, number = given_partition(options.cells, rows.shape[1])
         return Members.of(rows, partition, options.overlap, number)
     size = cell_size(problem.n, problem.n_problems, options)
-    partition = partition_by_kmeans(rows, size, options.threads, options.deadline)
+    limits = options.threads, options.deadline
+    partition = partition_by_kmeans(rows, size, *limits, options.one_level)
     return Members.of(rows, partition, options.overlap)
 
 
@@ -126,23 +140,41 @@ def cell_size(n: int, n_problems: int, options: CellOptions) -> int:
 def joined(
     partition: Partition,
     chosen: IndexArray,
-    machines: Sequence[Fitted],
+    machines: dict[int, Fitted],
     certificate: Certificate,
     stop: Stop,
 ) -> FittedCells:
-    """Return the machines of all cells, one after another."""
-    sizes = [len(machine.vectors) for machine in machines]
-    known = [machine.index for machine in machines if machine.index is not None]
+    """Return the machines of all cells, one after another.
+
+    `machines` has none in the end: what was copied goes, so that there is little of it twice.
+    """
+    order = [machines[cell] for cell in range(partition.n_cells)]
+    offsets = np.concatenate([[0], np.cumsum([len(machine.vectors) for machine in order])])
+    intercept = np.stack([machine.intercept for machine in order])
+    known = all(machine.index is not None for machine in order)
+    dtype = np.result_type(*{machine.vectors.dtype for machine in order})
+    vectors = paged_array((offsets[-1], partition.centers.shape[1]), dtype)
+    kind = np.result_type(*{machine.coef.dtype for machine in order})
+    coef = np.empty((offsets[-1], intercept.shape[1]), dtype=kind)
+    index = np.empty(offsets[-1], dtype=np.intp) if known else None
+    del order
+    while machines:
+        cell, machine = machines.popitem()
+        where = slice(offsets[cell], offsets[cell + 1])
+        vectors[where], coef[where] = machine.vectors, machine.coef
+        if index is not None:
+            index[where] = machine.index
     return FittedCells(
-        np.concatenate([machine.vectors for machine in machines]),
-        np.concatenate(known) if len(known) == len(machines) else None,
-        np.concatenate([machine.coef for machine in machines]),
-        np.stack([machine.intercept for machine in machines]),
+        vectors,
+        index,
+        coef,
+        intercept,
         certificate,
         stop,
         partition.centers,
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
+        offsets.astype(np.intp),
         chosen,
+        partition.groups,
     )
 
 

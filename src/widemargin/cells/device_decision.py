@@ -82,7 +82,8 @@ def values_there(machines: CellMachines, rows: Rows) -> Array:
     n_cells, P = machines.intercept.shape
     kernel, vectors = kernel_with(machines.kernel, device, machines.vectors)
     centers = device.array(machines.partition.centers)
-    cell, distance = nearest_there(rows, centers, 3 if machines.blend > 0 else 1)
+    wanted, groups = 3 if machines.blend > 0 else 1, machines.partition.groups
+    cell, distance = nearest_there(rows, centers, wanted, groups)
     weight = blend_weights(distance, machines.blend, xp)
     each = weight.shape[1]
     # A number for each answer, those that are not asked for behind all cells.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray
+from widemargin.cells.nearest_centers import PROBED, Groups
 from widemargin.cells.partition import Partition, partition_of_sample, sample_size
 from widemargin.device import Array, Device, DeviceRows, block_on_device, to_numpy
 from widemargin.device.in_place import largest_places
@@ -97,17 +98,27 @@ class CentersThere:
         rows = xp.astype(xp.clip(rows, -_FAR, _FAR), xp.float32)
         return xp.matmul(rows, self.right.mT) - self.half
 
-    def nearest(self, X: Array, count: int) -> tuple[Array, Array]:
-        """Return the nearest centres of rows, the nearest first, and the distances from them."""
+    def nearest(self, X: Array, count: int, allowed: Array | None = None) -> tuple[Array, Array]:
+        """Return the nearest centres of rows, the nearest first, and the distances from them.
+
+        `allowed` says which of the centres each row may have, where these are not all.
+        """
         xp, n_cells = self.device.xp, self.centers.shape[0]
-        tried = min(n_cells, count + _MORE)
+        tried, nearer = min(n_cells, count + _MORE), self.nearer(X)
+        if allowed is not None:
+            nearer = xp.where(allowed, nearer, xp.full_like(nearer, -float("inf")))
         # In their order, so that of equally near ones the first is taken.
-        cell = xp.sort(largest_places(self.device, self.nearer(X), tried), axis=1)
+        cell = xp.sort(largest_places(self.device, nearer, tried), axis=1)
         rows = xp.astype(X, xp.float64, copy=False)
         squares = []
         for k in range(tried):
             apart = rows - xp.take(self.centers, cell[:, k], axis=0)
-            squares.append(xp.sum(apart * apart, axis=1))
+            square = xp.sum(apart * apart, axis=1)
+            if allowed is not None:
+                # There may be fewer than are tried.
+                there = xp.take_along_axis(allowed, cell[:, k : k + 1], axis=1)[:, 0]
+                square = xp.where(there, square, xp.full_like(square, float("inf")))
+            squares.append(square)
         distance = xp.sqrt(xp.stack(squares, axis=1))
         order = xp.argsort(distance, axis=1, stable=True)[:, :count]
         return (
@@ -122,7 +133,9 @@ def rows_at_a_time(n_cells: int, n_features: int, memory: int) -> int:
     return max(256, int(min(_BYTES, _SHARE * memory)) // each)
 
 
-def nearest_there(rows: Rows, centers: Array, count: int) -> tuple[Array, Array]:
+def nearest_there(
+    rows: Rows, centers: Array, count: int, groups: Groups | None = None
+) -> tuple[Array, Array]:
     """Return the nearest centres of all rows and the distances, fewer where there are fewer.
 
     Parameters
@@ -133,16 +146,49 @@ def nearest_there(rows: Rows, centers: Array, count: int) -> tuple[Array, Array]
         Centres, on the device.
     count : int
         How many are wanted.
+    groups : Groups, default=None
+        Groups of the centres, where there are two levels.
     """
     device, (n, n_features) = rows.device, rows.shape
     count, ready = min(count, centers.shape[0]), CentersThere(device, centers)
+    looked_at = None if groups is None else _LookedAt.of(device, groups)
     step = rows_at_a_time(centers.shape[0], n_features, rows.memory)
-    parts = [
-        ready.nearest(block_on_device(rows, device, slice(begin, min(n, begin + step))), count)
-        for begin in range(0, n, step)
-    ]
+    parts = []
+    for begin in range(0, n, step):
+        block = block_on_device(rows, device, slice(begin, min(n, begin + step)))
+        allowed = None if looked_at is None else looked_at(block)
+        parts.append(ready.nearest(block, count, allowed))
     cell, distance = (device.xp.concat(list(each), axis=0) for each in zip(*parts, strict=True))
     return cell, distance
+
+
+@dataclass(frozen=True)
+class _LookedAt:
+    """Which centres rows are compared with, where these are in groups."""
+
+    device: Device
+    middles: CentersThere
+    group: Array
+
+    @classmethod
+    def of(cls, device: Device, groups: Groups) -> _LookedAt:
+        """Bring groups to a device."""
+        group = np.repeat(np.arange(len(groups.middles)), np.diff(groups.offsets))
+        return cls(
+            device,
+            CentersThere(device, device.array(groups.middles, np.float64)),
+            device.index(group),
+        )
+
+    def __call__(self, X: Array) -> Array:
+        """Return a line for each row, a truth value for each centre."""
+        xp, n_groups = self.device.xp, self.middles.centers.shape[0]
+        near, _ = self.middles.nearest(X, min(PROBED, n_groups))
+        numbers = xp.arange(n_groups, dtype=near.dtype, device=self.device.where)
+        found = near[:, :1] == numbers[None, :]
+        for k in range(1, near.shape[1]):
+            found = found | (near[:, k : k + 1] == numbers[None, :])
+        return xp.take(found, self.group, axis=1)
 
 
 @dataclass(frozen=True)
@@ -228,7 +274,7 @@ class MembersThere:
             if len(filled) == partition.n_cells:
                 break
             # Once more: a cell without rows may have been the second nearest of some.
-            partition, number = Partition(partition.centers[filled]), number[filled]
+            partition, number = partition.subset(filled), number[filled]
         n, n_classes = problem.n, len(problem.table)
         row = xp.arange(n, dtype=xp.int64, device=device.where)
         own = cell[:, 0]

@@ -62,8 +62,7 @@ class Members:
         inside = [order[first[c] : first[c + 1]] for c in filled]
         if len(filled) < partition.n_cells:
             # Once more: a cell without rows may have been the second nearest of some.
-            left = Partition(partition.centers[filled])
-            return cls.of(rows, left, overlap, numbers[filled])
+            return cls.of(rows, partition.subset(filled), overlap, numbers[filled])
         train = inside
         if overlap > 0 and len(filled) > 1:
             train = with_neighbours(near.cell[:, 1], near.depth, inside, overlap)

@@ -112,43 +112,144 @@ def _nearest(
     scale = (2.0 + np.sqrt(d)) * 1.1920929e-07
     tops = min(count + 1, n_cells)
     best = np.empty(tops, dtype=np.int64)
+    everything = np.arange(n_cells)
     for i in range(m):
-        line = scores[i]
-        _largest(line, best)
-        norm = 0.0
+        _settle(
+            points[i],
+            scores[i],
+            everything,
+            centers,
+            square,
+            farthest,
+            scale,
+            unit,
+            best,
+            cell[i],
+            distance[i],
+        )
+
+
+@njit(nogil=True, cache=True)
+def nearest_in_groups(
+    rows: Any,
+    origin: Any,
+    unit: float,
+    far: float,
+    centers: Any,
+    square: Any,
+    across: Any,
+    offsets: Any,
+    group: Any,
+    cell: Any,
+    distance: Any,
+) -> None:
+    """Write the nearest centres of rows among those of some groups, as `nearest` does among all.
+
+    Parameters
+    ----------
+    rows, origin, unit, far, centers, square, cell, distance
+        As in `nearest`.
+    across : ndarray of float32 of shape (d + 1, n_cells)
+        The centres, and −½ times their squared norms, a column for each.
+    offsets : ndarray of int of shape (n_groups + 1,)
+        Where the centres of each group begin.
+    group : ndarray of int of shape (m, probed)
+        The groups of each row, ascending; they have `count` centres at the least.
+    """
+    m, d = rows.shape
+    n_cells, count = len(centers), cell.shape[1]
+    farthest = np.sqrt(square.max())
+    scale = (2.0 + np.sqrt(d)) * 1.1920929e-07
+    point, scores = np.empty(d), np.empty(n_cells, dtype=np.float32)
+    candidates = np.empty(n_cells, dtype=np.int64)
+    best = np.empty(count + 1, dtype=np.int64)
+    for i in range(m):
         for j in range(d):
-            norm += points[i, j] * points[i, j]
-        norm = np.sqrt(norm)
-        reach = 0.0
-        for k in range(count):
-            reach = max(reach, np.sqrt(square[best[k]]))
-        reach = min(farthest, 2.0 * norm + reach)
-        slack = scale * reach * (norm + reach)
-        # Not the other way round: what overflows is no number.
-        if tops > count and not line[best[count]] < line[best[count - 1]] - slack:
-            exact = np.empty(n_cells)
-            for c in range(n_cells):
-                product = -0.5 * square[c]
-                for j in range(d):
-                    product += points[i, j] * centers[c, j]
-                exact[c] = product
-            _largest(exact, best)
-        for k in range(count):
-            total = 0.0
+            value = (rows[i, j] - origin[j]) / unit
+            point[j] = min(max(value, -far), far)
+        end = 0
+        for g in group[i]:
+            first, size = offsets[g], offsets[g + 1] - offsets[g]
+            line = scores[end : end + size]
+            line[:] = across[d, first : first + size]
             for j in range(d):
-                apart = points[i, j] - centers[best[k], j]
-                total += apart * apart
-            root = np.sqrt(total)
-            # Kept in order; of equals the first stays the first.
-            place = k
-            while place and distance[i, place - 1] > root:
-                distance[i, place] = distance[i, place - 1]
-                cell[i, place] = cell[i, place - 1]
-                place -= 1
-            distance[i, place] = root
-            cell[i, place] = best[k]
-        for k in range(count):
-            distance[i, k] *= unit
+                factor = np.float32(point[j])
+                part = across[j, first : first + size]
+                for c in range(size):
+                    line[c] += factor * part[c]
+            for c in range(size):
+                candidates[end + c] = first + c
+            end += size
+        _settle(
+            point,
+            scores[:end],
+            candidates[:end],
+            centers,
+            square,
+            farthest,
+            scale,
+            unit,
+            best[: min(count + 1, end)],
+            cell[i],
+            distance[i],
+        )
+
+
+@njit(nogil=True, cache=True)
+def _settle(
+    point: Any,
+    line: Any,
+    candidates: Any,
+    centers: Any,
+    square: Any,
+    farthest: float,
+    scale: float,
+    unit: float,
+    best: Any,
+    cell: Any,
+    distance: Any,
+) -> None:
+    """Write the nearest of some centres of a point, from their float32 products with it.
+
+    `best` is room for one place more than there are centres wanted, if there are so many.
+    """
+    d, count, tops = len(point), len(cell), len(best)
+    _largest(line, best)
+    norm = 0.0
+    for j in range(d):
+        norm += point[j] * point[j]
+    norm = np.sqrt(norm)
+    reach = 0.0
+    for k in range(count):
+        reach = max(reach, np.sqrt(square[candidates[best[k]]]))
+    reach = min(farthest, 2.0 * norm + reach)
+    slack = scale * reach * (norm + reach)
+    # Not the other way round: what overflows is no number.
+    if tops > count and not line[best[count]] < line[best[count - 1]] - slack:
+        exact = np.empty(len(candidates))
+        for c in range(len(candidates)):
+            product = -0.5 * square[candidates[c]]
+            for j in range(d):
+                product += point[j] * centers[candidates[c], j]
+            exact[c] = product
+        _largest(exact, best)
+    for k in range(count):
+        number = candidates[best[k]]
+        total = 0.0
+        for j in range(d):
+            apart = point[j] - centers[number, j]
+            total += apart * apart
+        root = np.sqrt(total)
+        # Kept in order; of equals the first stays the first.
+        place = k
+        while place and distance[place - 1] > root:
+            distance[place] = distance[place - 1]
+            cell[place] = cell[place - 1]
+            place -= 1
+        distance[place] = root
+        cell[place] = number
+    for k in range(count):
+        distance[k] *= unit
 
 
 @njit(nogil=True, cache=True)

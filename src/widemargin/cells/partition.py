@@ -4,9 +4,11 @@ Rows come in the order of a hash of their content, so that the first ones are a 
 of these are random centres to start from: the partition depends on the rows alone. After Lloyd's
 iterations, several centres take the place of those of cells that are too large on the sample, and
 centres of tiny cells go; the iterations then settle what has changed. One pass assigns all rows.
-Centres are compared in float32 about their mean, in a unit of their own; rows for which rounding
-may decide which centre is nearest (far from the mean and close together) are looked at again in
-float64.
+``nearest_centers`` compares rows and centres.
+
+Beyond so many cells (`ONE_LEVEL`) there are two levels: k-means of the first rows of the sample
+finds middles, about the root of the number of cells, and every step of Lloyd's puts the centres
+into the groups of their nearest middles, so that a row is compared with those of a few groups.
 
 Where time is limited, the iterations end after a part of it, and there are no more centres than one
 pass over all rows has time for.
@@ -25,15 +27,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from widemargin.arrays import IndexArray
+from widemargin.cells.nearest_centers import (
+    Cells,
+    Groups,
+    Matrix,
+    OneLevel,
+    TwoLevels,
+    made_ready,
+    n_groups_for,
+)
 from widemargin.device import to_numpy
 from widemargin.loop import Deadline
 from widemargin.rows import TALL, Rows
-from widemargin.threads import Compiled, ordered_map
+from widemargin.threads import ordered_map
 
-loops = Compiled("widemargin.cells.nearest_loops")
-
-Matrix = NDArray[Any]
-Cells = NDArray[np.intp]
 # A step of Lloyd's: centres, and cells and their sizes before it, on any device.
 Move = Callable[[Any], tuple[Any, Any, Any]]
 
@@ -49,14 +56,14 @@ _TOO_LARGE = 2.0
 _TINY = 0.125
 # Rows of the sample that are looked at together: fixed, so that threads do not change the sums.
 _CHUNK = 512
-# Rows farther out than this many times the farthest centre count as being there: float32 ends.
-_FAR = 1e30
 # Part of the time that is left, where it is limited, for the iterations.
 _TIME_TO_MOVE = 0.25
 # And for the pass that assigns all rows.
 _TIME_TO_ASSIGN = 0.25
 # What a row costs in the pass, relative to a row of the sample: two centres, and distances.
 _PASS = 2.0
+# Cells up to which every row is compared with every centre.
+ONE_LEVEL = 2048
 # Cells that there are in any case: few centres are soon compared.
 _LEAST_CELLS = 16
 
@@ -87,13 +94,19 @@ class Near:
 class Partition:
     """The cells of centres: each holds what is nearer to its centre than to any other.
 
+    Where centres are in groups, to any other of the groups that a row looks at (see
+    ``nearest_centers``).
+
     Attributes
     ----------
     centers : ndarray of shape (n_cells, n_features)
         Centres, all different.
+    groups : Groups or None
+        Groups of them, which follow each other; None where all are looked at.
     """
 
     centers: NDArray[np.float64]
+    groups: Groups | None = None
 
     @property
     def n_cells(self) -> int:
@@ -109,9 +122,14 @@ class Partition:
         cell = np.concatenate([cell for cell, _ in parts])
         return Near(cell, np.concatenate([distance for _, distance in parts]))
 
+    def subset(self, chosen: IndexArray) -> Partition:
+        """Return the partition of some of the centres, whose numbers ascend."""
+        groups = None if self.groups is None else self.groups.subset(chosen)
+        return Partition(self.centers[chosen], groups)
+
     @cached_property
-    def _ready(self) -> _Centers:
-        return _Centers.of(self.centers)
+    def _ready(self) -> OneLevel | TwoLevels:
+        return made_ready(self.centers, self.groups)
 
 
 def given_partition(cells: Any, n_features: int) -> tuple[Partition, IndexArray]:
@@ -150,7 +168,9 @@ def grouped(number: IndexArray, n_groups: int) -> tuple[IndexArray, IndexArray]:
     return order, begins
 
 
-def partition_by_kmeans(rows: Rows, size: int, threads: int, deadline: Deadline) -> Partition:
+def partition_by_kmeans(
+    rows: Rows, size: int, threads: int, deadline: Deadline, one_level: int = ONE_LEVEL
+) -> Partition:
     """Cut rows into cells of about `size` rows.
 
     Parameters
@@ -164,10 +184,12 @@ def partition_by_kmeans(rows: Rows, size: int, threads: int, deadline: Deadline)
     deadline : Deadline
         When all is to be done, the pass that assigns the rows included: where it is near, cells are
         less well balanced, or larger.
+    one_level : int, default=2048
+        Cells up to which every row is compared with every centre.
     """
     n = rows.shape[0]
     sample = rows.take(np.arange(min(n, sample_size(n, size))))
-    return partition_of_sample(sample, n, size, threads, deadline)
+    return partition_of_sample(sample, n, size, threads, deadline, one_level=one_level)
 
 
 def sample_size(n: int, size: int) -> int:
@@ -182,6 +204,7 @@ def partition_of_sample(
     threads: int,
     deadline: Deadline,
     mover: Callable[[Matrix], Move] | None = None,
+    one_level: int = ONE_LEVEL,
 ) -> Partition:
     """Cut n rows, of which the first are given, into cells of about `size` rows.
 
@@ -192,7 +215,10 @@ def partition_of_sample(
     n, size, threads, deadline
         As in `partition_by_kmeans`.
     mover : callable, default=None
-        Makes of points what takes a step of Lloyd's elsewhere, as `_moved` does here.
+        Makes of points what takes a step of Lloyd's elsewhere, as `_moved` does here; there is one
+        level then.
+    one_level : int, default=2048
+        As in `partition_by_kmeans`.
     """
     n_cells = max(1, round(n / size))
     sample = np.asarray(rows, dtype=np.float64)
@@ -203,31 +229,57 @@ def partition_of_sample(
     unit = float(np.abs(sample - origin).max()) or 1.0
     points = (sample - origin) / unit
     if deadline.max_time is not None and mover is None:
-        n_cells = _cells_in_time(points, n_cells, n, threads, deadline)
+        n_cells = _cells_in_time(points, n_cells, n, threads, deadline, one_level)
+    until = deadline.part(_TIME_TO_MOVE)
+    middles = None
+    if mover is None and n_cells > one_level:
+        middles = _middles(points, n_cells, threads, until)
 
     def moved_here(centers: Any) -> tuple[Any, Any, Any]:
-        return _moved(points, centers, threads)
+        return _moved(points, centers, threads, middles)
 
     move = moved_here if mover is None else mover(points)
     centers = np.unique(points[:n_cells], axis=0)
     wanted = len(points) / n_cells
-    centers = _settled(points, centers, wanted, move, deadline.part(_TIME_TO_MOVE))
-    return Partition(np.unique(origin + unit * centers, axis=0))
+    centers = _settled(points, centers, wanted, move, until)
+    found = np.unique(origin + unit * centers, axis=0)
+    if middles is None:
+        return Partition(found)
+    return Partition(*Groups.of(found, np.unique(origin + unit * middles, axis=0)))
 
 
-def _cells_in_time(points: Matrix, n_cells: int, n: int, threads: int, deadline: Deadline) -> int:
+def _middles(points: Matrix, n_cells: int, threads: int, deadline: Deadline) -> Matrix:
+    """Return the middles of groups of so many cells."""
+    count = n_groups_for(n_cells)
+    few = points[: _SAMPLE_PER_CELL * count]
+
+    def move(centers: Any) -> tuple[Any, Any, Any]:
+        return _moved(few, centers, threads)
+
+    return _settled(few, np.unique(few[:count], axis=0), len(few) / count, move, deadline)
+
+
+def _cells_in_time(
+    points: Matrix, n_cells: int, n: int, threads: int, deadline: Deadline, one_level: int
+) -> int:
     """Return to how many centres, of those wanted, all rows can be compared before a deadline."""
-    some = points[:_CHUNK]
+    some, centers, groups = points[:_CHUNK], points[:n_cells], None
+    if n_cells > one_level:
+        centers, groups = Groups.of(centers, centers[: n_groups_for(n_cells)])
     # The first call compiles, or loads what was compiled.
-    centers = _Centers.of(points[:n_cells])
-    _nearest_centers(some[:1], centers, 1)
+    ready = made_ready(centers, groups)
+    ready.nearest(some[:1], 1)
     begun = perf_counter()
-    _nearest_centers(some, centers, 1)
+    ready.nearest(some, 1)
     seconds = _PASS * (perf_counter() - begun) * n / (len(some) * threads)
     allowed = _TIME_TO_ASSIGN * (deadline.left() or 0.0)
     if seconds <= allowed:
         return n_cells
-    return max(min(n_cells, _LEAST_CELLS), int(n_cells * allowed / seconds))
+    fewer = max(min(n_cells, _LEAST_CELLS), int(n_cells * allowed / seconds))
+    if fewer <= one_level < n_cells:
+        # A single level costs more for each centre.
+        return _cells_in_time(points, max(1, one_level), n, threads, deadline, one_level)
+    return fewer
 
 
 def _settled(
@@ -250,12 +302,20 @@ def _settled(
     return to_numpy(centers)
 
 
-def _moved(points: Matrix, centers: Matrix, threads: int) -> tuple[Matrix, Cells, Cells]:
-    """Take a step of Lloyd's; return centres, and cells and their sizes before it."""
-    ready = _Centers.of(centers)
+def _moved(
+    points: Matrix, centers: Matrix, threads: int, middles: Matrix | None = None
+) -> tuple[Matrix, Cells, Cells]:
+    """Take a step of Lloyd's; return centres, and cells and their sizes before it.
+
+    With middles, centres come back in the order of their groups.
+    """
+    groups = None
+    if middles is not None:
+        centers, groups = Groups.of(centers, middles)
+    ready = made_ready(centers, groups)
 
     def nearest_of(first: int) -> Cells:
-        return _nearest_centers(points[first : first + _CHUNK], ready, 1)[0][:, 0]
+        return ready.nearest(points[first : first + _CHUNK], 1)[0][:, 0]
 
     nearest = np.concatenate(list(ordered_map(nearest_of, range(0, len(points), _CHUNK), threads)))
     count = np.bincount(nearest, minlength=len(centers))
@@ -287,66 +347,12 @@ def _balanced(
 
 
 @dataclass(frozen=True)
-class _Centers:
-    """Centres made ready to be compared with many rows.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (n_features,)
-        Their mean,
-    unit : float
-        a unit,
-    apart : ndarray of shape (n_cells, n_features)
-        and the centres about the mean in this unit.
-    square : ndarray of shape (n_cells,)
-        Squared norms of these.
-    right : ndarray of float32 of shape (n_cells, n_features + 1)
-        These, and −½ times their squared norms.
-    """
-
-    origin: NDArray[np.float64]
-    unit: float
-    apart: NDArray[np.float64]
-    square: NDArray[np.float64]
-    right: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, centers: Matrix) -> _Centers:
-        """Make centres ready."""
-        origin = centers.mean(axis=0)
-        apart = centers - origin
-        unit = float(np.abs(apart).max()) or 1.0
-        apart = np.ascontiguousarray(apart / unit)
-        square = np.einsum("ij,ij->i", apart, apart)
-        right = np.column_stack([apart, -0.5 * square]).astype(np.float32)
-        return cls(origin, unit, apart, square, right)
-
-
-def _nearest_centers(rows: Matrix, centers: _Centers, count: int) -> tuple[Cells, Matrix]:
-    """Return the `count` nearest centres of each row, the nearest first, and their distances."""
-    cell = np.empty((len(rows), count), dtype=np.intp)
-    distance = np.empty((len(rows), count))
-    loops.nearest(
-        np.ascontiguousarray(rows),
-        centers.origin,
-        centers.unit,
-        _FAR,
-        centers.apart,
-        centers.square,
-        centers.right,
-        cell,
-        distance,
-    )
-    return cell, distance
-
-
-@dataclass(frozen=True)
 class _Nearest:
     """Visitor: the nearest centres of a block of rows, and the distances from them."""
 
-    centers: _Centers
+    centers: OneLevel | TwoLevels
     count: int
 
     def __call__(self, block: Any, where: slice) -> tuple[Cells, NDArray[np.float64]]:
         dense = block.toarray() if sparse.issparse(block) else block
-        return _nearest_centers(dense, self.centers, self.count)
+        return self.centers.nearest(dense, self.count)

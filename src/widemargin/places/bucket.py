@@ -11,6 +11,7 @@ import numpy as np
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells.cell_engine import AllCells, CellOptions, CellsFit
 from widemargin.cells.members import Members, with_neighbours
+from widemargin.cells.paged_array import paged_array
 from widemargin.cells.partition import Partition, grouped
 from widemargin.expansion import Fitted
 from widemargin.loop import Deadline
@@ -86,11 +87,23 @@ def fit_bucket(
     state = solver.start()
     while len(state.fits) < len(bucket.cells) and not deadline.passed:
         state = solver.step(state)
-    fits = {
-        int(bucket.cells[cell]): _with_numbers(fit, problem)
-        for cell, fit in zip(solver.order, state.fits, strict=False)
-    }
+    found = _in_one_array([_with_numbers(fit, problem) for fit in state.fits])
+    fits = {int(bucket.cells[cell]): fit for cell, fit in zip(solver.order, found, strict=False)}
     return FittedBucket(fits, max(solver.sizes))
+
+
+def _in_one_array(fits: Sequence[Fitted]) -> list[Fitted]:
+    """Return machines whose vectors are parts of one array: as a whole, its memory goes back."""
+    if len({fit.vectors.dtype for fit in fits}) != 1:
+        return list(fits)
+    ends = np.cumsum([len(fit.vectors) for fit in fits])
+    first = fits[0].vectors
+    vectors = paged_array((ends[-1], first.shape[1]), first.dtype)
+    np.concatenate([fit.vectors for fit in fits], out=vectors)
+    return [
+        replace(fit, vectors=vectors[end - len(fit.vectors) : end])
+        for fit, end in zip(fits, ends, strict=True)
+    ]
 
 
 def done_there(

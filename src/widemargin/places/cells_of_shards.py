@@ -66,8 +66,7 @@ def fit_cells_of_shards(
     # Each cell is a success of its own: there is no stall.
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
     result = run(solver, limits, options.report)
-    machines = [result.state.fits[cell] for cell in range(cells.partition.n_cells)]
-    return joined(cells.partition, cells.chosen, machines, result.certificate, result.stop)
+    return joined(cells.partition, cells.chosen, result.state.fits, result.certificate, result.stop)
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,14 @@ def cut_shards(shards: SortedShards, n_problems: int, options: CellOptions) -> C
         size = cell_size(shards.n, n_problems, options)
         sample = shards.sample(sample_size(shards.n, size))
         rows = sample.rows.take(np.arange(sample.rows.shape[0]))
-        partition = partition_of_sample(rows, shards.n, size, options.threads, options.deadline)
+        partition = partition_of_sample(
+            rows,
+            shards.n,
+            size,
+            options.threads,
+            options.deadline,
+            one_level=options.one_level,
+        )
         chosen = np.arange(partition.n_cells)
     while True:
         assigned, counts = shards.keep("assign", assign_rows, partition, options.overlap > 0)
@@ -115,7 +121,7 @@ def cut_shards(shards: SortedShards, n_problems: int, options: CellOptions) -> C
         if len(filled) == partition.n_cells:
             break
         # Once more: a cell without rows may have been the second nearest of some.
-        partition, chosen = Partition(partition.centers[filled]), chosen[filled]
+        partition, chosen = partition.subset(filled), chosen[filled]
     outside = sum(each.outside for each in counts)
     wanted = np.minimum(np.rint(options.overlap * inside).astype(np.intp), outside)
     # Of rows that several shards have, too few could be left.

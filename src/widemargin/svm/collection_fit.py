@@ -142,14 +142,14 @@ def _numbered(found: Fitted, facts: Facts, stated: Statement) -> tuple[Fitted, P
     shape, dtype = (0, len(facts.mean)), np.float32 if facts.single else np.float64
     nothing = sparse.csr_array(shape, dtype=dtype) if facts.sparse else np.empty(shape, dtype)
     number = np.empty(0, dtype=np.intp) if found.index is None else found.index
-    # Nobody asks for the classes of the vectors of cells.
-    code = np.zeros(len(number), dtype=np.intp)
+    # Nobody asks for the classes and weights of the vectors of cells: they take no memory.
+    code = np.broadcast_to(np.intp(0), number.shape)
     problem = Problem.of(
         as_rows(nothing, memory=1, threads=1),
         stated.kernel,
         code,
         stated.table,
-        np.ones(len(number)),
+        np.broadcast_to(1.0, number.shape),
         stated.C,
         number,
     )

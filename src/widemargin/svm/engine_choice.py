@@ -359,7 +359,7 @@ class Trial:
         if self._cut_short():
             return None
         machine = CellMachines(
-            Partition(fitted.centers),
+            Partition(fitted.centers, fitted.groups),
             self.learn.kernel,
             fitted.vectors,
             fitted.coef,

@@ -18,6 +18,7 @@ from widemargin.base.placing import check_device
 from widemargin.cells import (
     CellMachines,
     FittedCells,
+    Groups,
     Partition,
     fit_cells,
     fit_cells_there,
@@ -49,6 +50,15 @@ from widemargin.svm.on_device import (
 _PAIRS_BYTES = 250_000_000
 # Share of the work that is allowed for one factor of the support: a set that grows takes several.
 _FACTOR_SHARE = 0.25
+# What only machines in cells have.
+_OF_CELLS = (
+    "cell_centers_",
+    "cell_offsets_",
+    "cell_middles_",
+    "cell_middle_offsets_",
+    "cell_gamma_",
+    "cell_C_",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +222,11 @@ class MarginClassifier(KernelClassifier):
         Centres of the cells, in cells only.
     cell_offsets_ : ndarray of int of shape (n_cells + 1,)
         Where the vectors of each cell begin among the vectors, in cells only.
+    cell_middles_ : ndarray of shape (n_groups, n_features)
+        Middles of groups of centres, in more than 2,048 cells only: a row is answered by the
+        nearest centres among those of its eight nearest middles.
+    cell_middle_offsets_ : ndarray of int of shape (n_groups + 1,)
+        Where the centres of each group begin.
     cell_gamma_, cell_C_ : ndarray of shape (n_cells,)
         Kernel widths and values of C of the cells, where `cells` has one for each.
     gamma_ : float
@@ -303,7 +318,7 @@ class MarginClassifier(KernelClassifier):
         if earlier is not None and earlier.coef.shape[1] == stated.n_problems:
             options = replace(options, earlier=earlier)
         fitted = self._fitted(decision, stated, options) if fitted is None else fitted
-        self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
+        self._drop(*_OF_CELLS)
         self.engine_ = decision.engine
         self.multi_class_ = "ovo" if stated.partial else "ovr"
         return explained(fitted, decision)
@@ -346,7 +361,7 @@ class MarginClassifier(KernelClassifier):
         with reporting(self, collection.n) as report:
             options = self.options(replace(resources, report=report))
             found = fit_to_collection(collection.source, collection.facts, stated, pairs, options)
-        self._drop("cell_centers_", "cell_offsets_", "cell_gamma_", "cell_C_")
+        self._drop(*_OF_CELLS)
         self.engine_, self.multi_class_ = found.engine, "ovo" if found.problem.partial else "ovr"
         self.classes_, self.gamma_ = collection.classes, gamma
         self._keep(found.problem, found.fitted)
@@ -405,6 +420,9 @@ class MarginClassifier(KernelClassifier):
         super()._keep(problem, fitted)
         if isinstance(fitted, FittedCells):
             self.cell_centers_, self.cell_offsets_ = fitted.centers, fitted.offsets
+            if fitted.groups is not None:
+                self.cell_middles_ = fitted.groups.middles
+                self.cell_middle_offsets_ = fitted.groups.offsets
             if isinstance(self.cells, CellParameters):
                 self.cell_gamma_ = self.cells.gamma[fitted.chosen]
                 self.cell_C_ = self.cells.C[fitted.chosen]
@@ -422,9 +440,10 @@ class MarginClassifier(KernelClassifier):
 
     def _machines(self) -> CellMachines:
         """Return the machines of all cells."""
-        widths = getattr(self, "cell_gamma_", None)
+        widths, middles = (getattr(self, name, None) for name in ("cell_gamma_", "cell_middles_"))
+        groups = None if middles is None else Groups(middles, self.cell_middle_offsets_)
         return CellMachines(
-            Partition(self.cell_centers_),
+            Partition(self.cell_centers_, groups),
             self._kernel(self.gamma_) if widths is None else [self._kernel(g) for g in widths],
             dense(self.support_vectors_),
             np.ascontiguousarray(self.dual_coef_.T),
