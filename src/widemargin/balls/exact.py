@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import Matrix
 from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
+from widemargin.balls.exact_intervals import fit_exact_intervals
 from widemargin.balls.exact_pairs import fit_exact_pairs, fits
 from widemargin.balls.exact_set import ExactSet
 from widemargin.balls.growing_set import FEW
@@ -85,6 +86,8 @@ def fit_exact(
     before : Certificate, default=None
         What a set of rows has cost (`fit_on_set`), if it has been tried.
     """
+    if problem.regression is not None:
+        return fit_exact_intervals(problem, options)
     if options.loss == "hinge":
         return fit_exact_hinge(problem, options)
     budget = options.max_vectors is not None and options.max_vectors < problem.n
