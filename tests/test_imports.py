@@ -16,7 +16,7 @@ LEVELS = (
     ("arrays", "certificate", "threads"),
     ("kernels", "loop", "rows"),
     ("device",),
-    ("expansion", "kernel_between", "problem", "qp"),
+    ("expansion", "intervals", "kernel_between", "problem", "qp"),
     ("balls", "scatter", "span"),
     ("cells", "directions", "pairs"),
     ("places",),

@@ -9,7 +9,9 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVR
 
 from widemargin import MarginRegressor
 
@@ -217,3 +219,74 @@ def test_weights_of_zero_alone_are_refused():
     X, y = data(20)
     with pytest.raises(ValueError, match="non-zero"):
         MarginRegressor().fit(X, y, sample_weight=np.zeros(20))
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_the_epsilon_insensitive_loss_is_that_of_svr(C):
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    other = SVR(C=C, epsilon=0.2, gamma=0.3, tol=1e-6).fit(X, y, sample_weight=weight)
+    machine = MarginRegressor(C, loss="epsilon_insensitive", epsilon=0.2, gamma=0.3, tol=1e-8)
+    found = machine.fit(X, y, sample_weight=weight).predict(X)
+    np.testing.assert_allclose(found, other.predict(X), atol=1e-3)
+    assert machine.certificate_.gap <= 1e-8
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "quantile"])
+def test_linear_losses_are_proved_on_random_problems(loss):
+    rng = np.random.default_rng(5)
+    for trial in range(25):
+        X, y = data(int(rng.integers(5, 40)), seed=trial)
+        gamma, C, tau = (
+            10.0 ** rng.uniform(-1, 1),
+            10.0 ** rng.uniform(-2, 2),
+            rng.uniform(0.1, 0.9),
+        )
+        epsilon = 0.3 if loss == "epsilon_insensitive" else 0.0
+        machine = MarginRegressor(C, loss=loss, epsilon=0.3, quantile=tau, gamma=gamma, tol=1e-4)
+        proved = machine.fit(X, y).certificate_
+        root = np.linalg.cholesky(rbf_kernel(X, gamma=gamma) + 1e-12 * np.eye(len(X)))
+        v, b = cp.Variable(len(X)), cp.Variable()
+        error = y - root @ v - b
+        up, down = (1.0, 1.0) if epsilon else (tau, 1.0 - tau)
+        paid = cp.sum(up * cp.pos(error - epsilon) + down * cp.pos(-error - epsilon))
+        value = cp.Minimize(0.5 * cp.sum_squares(v) + C * paid)
+        best = cp.Problem(value).solve(solver=cp.CLARABEL)
+        assert proved.dual <= best + 1e-5 * best + 1e-9
+        assert best - 1e-5 * best - 1e-9 <= proved.primal <= best * (1 + 1.1e-4) + 1e-9
+
+
+def test_quantiles_never_cross_and_hold_their_share_of_rows():
+    X, y = data(400)
+    y = y + np.random.default_rng(2).normal(size=400)
+    machine = MarginRegressor(0.1, loss="quantile", quantiles=(0.95, 0.05, 0.5)).fit(X, y)
+    low, middle, high = machine.predict(X).T
+    assert (low <= middle).all() and (middle <= high).all()
+    # At the optimum with a free bias, no more rows than this lie on either side.
+    assert np.mean(y < low - 1e-6) <= 0.05 and np.mean(y > high + 1e-6) <= 0.05
+    assert np.mean((y >= low - 1e-2) & (y <= high + 1e-2)) == pytest.approx(0.9, abs=0.06)
+    assert machine.score(X, y) == r2_score(y, middle)
+
+
+def test_linear_losses_move_and_grow_with_the_targets():
+    X, y = data()
+    machine = MarginRegressor(1.0, loss="epsilon_insensitive", epsilon=0.1, tol=1e-9)
+    wanted = machine.fit(X, y).predict(X)
+    machine.set_params(C=1024.0, epsilon=0.1 * 1024)
+    found = machine.fit(X, 1024.0 * y + 1e6).predict(X)
+    np.testing.assert_allclose((found - 1e6) / 1024.0, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"loss": "quantile", "engine": "span"}, "engine='exact'"),
+        ({"loss": "quantile", "quantile": 1.0}, "between 0 and 1"),
+        ({"loss": "quantile", "quantiles": ()}, "quantiles=\\(\\)"),
+        ({"quantiles": (0.5,)}, "loss='quantile'"),
+    ],
+)
+def test_bad_quantiles_are_named(parameters, message):
+    X, y = data(50)
+    with pytest.raises(ValueError, match=message):
+        MarginRegressor(**parameters).fit(X, y)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
-from widemargin.balls.exact_intervals import fit_exact_intervals
+from widemargin.balls.exact_targets import fit_exact_targets
 from widemargin.expansion import Fitted, MachineOptions
 from widemargin.kernels.pairwise import accurate, can_be_centred, compiled_kernel, spread_of
 from widemargin.loop import Ended, Stop, bounds, relative_gap
@@ -271,7 +271,7 @@ def target_machine(
     problem: Problem,
     index: IndexArray,
     options: Options,
-    fit: Callable[[Problem, Options], Fitted] = fit_exact_intervals,
+    fit: Callable[[Problem, Options], Fitted] = fit_exact_targets,
 ) -> Fitted:
     """Return the machines of regression of a cell.
 

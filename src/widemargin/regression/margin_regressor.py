@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.balls import fit_exact
+from widemargin.balls.exact_intervals import fit_exact_intervals
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
@@ -28,8 +30,17 @@ from widemargin.cells.engine_choice import ChoiceOptions, Decision, choose_engin
 from widemargin.expansion import Expansion, Fitted
 from widemargin.loop import Resources
 from widemargin.problem import Problem, check_prices
+from widemargin.regression.interval_losses import (
+    check_quantile,
+    check_quantiles,
+    insensitive,
+    of_quantiles,
+)
 from widemargin.rows import Rows, distinct_rows
 from widemargin.span import as_strategy, fit_span
+
+SQUARED = ("squared", "squared_epsilon_insensitive")
+LINEAR = ("epsilon_insensitive", "quantile")
 
 
 @dataclass(frozen=True)
@@ -78,12 +89,20 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
     C : float, default=1.0
         Weight of the errors. ``KernelRidge(alpha=1 / (2 * C))`` is the same machine for the squared
         loss without an intercept.
-    loss : {"squared", "squared_epsilon_insensitive"}, default="squared"
-        The squared error; or its excess over `epsilon`, which leaves rows within `epsilon` of their
-        target without a coefficient. The squared error is the default, for a prediction is
-        then a mean, nothing is to be chosen beside C, and all outputs share the work.
+    loss : {"squared", "squared_epsilon_insensitive", "epsilon_insensitive", "quantile"}, \
+            default="squared"
+        The squared error; the square of its excess over `epsilon`, which leaves rows within
+        `epsilon` of their target without a coefficient; that excess itself, the loss of ``SVR``; or
+        the loss of a quantile. The last two have a free bias, and exact machines only. The
+        squared error is the default: a prediction is then a mean, nothing is to be chosen
+        beside C, and all outputs share the work.
     epsilon : float, default=0.1
-        Errors up to it cost nothing, for ``loss="squared_epsilon_insensitive"``, in the units of y.
+        Errors up to it cost nothing, for the losses that are named after it, in the units of y.
+    quantile : float, default=0.5
+        Which quantile, for ``loss="quantile"``.
+    quantiles : array-like of float, default=None
+        Several of them, for ``loss="quantile"`` and one output: predictions have a column for each,
+        from the smallest to the largest, and are sorted, so that they never cross.
     kernel : str, callable or Kernel, default="rbf"
         As in `MarginClassifier`.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
@@ -151,6 +170,8 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
         Columns of y.
     flat_ : bool
         Whether y had one dimension, and predictions have.
+    several_ : bool
+        Whether predictions are several quantiles.
     gamma_ : float
         The kernel width that was used.
     n_iter_ : int
@@ -177,8 +198,10 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
     """
 
     C: float = positional(1.0, check.positive)
-    loss: str = keyword("squared", check.choice("squared", "squared_epsilon_insensitive"))
+    loss: str = keyword("squared", check.choice(*SQUARED, *LINEAR))
     epsilon: float = keyword(0.1, check.not_negative)
+    quantile: float = keyword(0.5, check_quantile)
+    quantiles: Any = keyword(None, check_quantiles)
     gamma: Any = keyword("scale", check.gamma)
     fit_intercept: bool = keyword(True)
     engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
@@ -215,9 +238,14 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
             X, y = self._validated(X, y, multi_output=True, y_numeric=True)
             y = np.asarray(y, dtype=np.float64)
             targets = y.reshape(len(y), -1)
+            if self.quantiles is not None and targets.shape[1] > 1:
+                raise ValueError(
+                    f"quantiles need one output, but y has {targets.shape[1]}; fit each alone."
+                )
             problem, scale, gamma = self._stated(X, targets, sample_weight, resources)
             with reporting(self, len(y), X, y) as report:
-                fitted = self._fitted(problem, replace(resources, report=report))
+                fitted = self._fitted(problem, replace(resources, report=report), scale)
+        self.several_ = self.quantiles is not None
         self.gamma_, self.n_outputs_, self.flat_ = gamma, targets.shape[1], y.ndim == 1
         self._keep(problem, fitted, scale)
         self._warn(fitted)
@@ -240,8 +268,33 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
         X = self._validated(X, reset=False)
         with self._computing() as resources:
             values = self._values(self._rows(X, resources))
+        if self.several_:
+            return np.sort(values, axis=1)
         found: NDArray[np.float64] = values[:, 0] if self.flat_ else values
         return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R² of the predictions; with several quantiles, of that nearest to the median.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        float
+            R², at most 1.
+        """
+        found = self.predict(X)
+        if self.several_:
+            levels = np.sort(np.asarray(self.quantiles, dtype=np.float64))
+            found = found[:, int(np.abs(levels - 0.5).argmin())]
+        return float(r2_score(y, found, sample_weight=sample_weight))
 
     def _values(self, rows: Rows) -> Matrix:
         """Return the predictions of rows, a column for each output."""
@@ -269,6 +322,15 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
                 "engine='cells' cuts the space of the rows, which kernel='precomputed' does not "
                 "tell; give the rows and a kernel by name, or use engine='span'."
             )
+        if self.loss in LINEAR and (self.engine in ("span", "cells") or not self.fit_intercept):
+            raise ValueError(
+                f"loss={self.loss!r} is there for engine='exact' with an intercept; use that, or "
+                "loss='squared_epsilon_insensitive'."
+            )
+        if self.quantiles is not None and self.loss != "quantile":
+            raise ValueError(
+                f"quantiles={self.quantiles!r} are for loss='quantile', not loss={self.loss!r}."
+            )
 
     def _stated(
         self, X: Any, targets: Matrix, sample_weight: Any, resources: Resources
@@ -283,7 +345,7 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
         check_prices(self.C, distinct.weight)
         kept = targets[distinct.index]
         scale = TargetScale.of(kept, distinct.weight, bool(self.fit_intercept))
-        epsilon = self.epsilon / scale.unit if self.loss != "squared" else 0.0
+        epsilon = self.epsilon / scale.unit if self.loss == SQUARED[1] else 0.0
         problem = Problem.of(
             distinct.rows,
             self._kernel(gamma),
@@ -315,9 +377,19 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
             in_a_span=not named,
         )
 
-    def _fitted(self, problem: Problem, resources: Resources) -> Fitted:
+    def _fitted(self, problem: Problem, resources: Resources, scale: TargetScale) -> Fitted:
         """Return the machine by the engine that is wanted, or chosen."""
         options = self._options(resources)
+        if self.loss in LINEAR:
+            self.engine_ = "exact"
+            # In the targets' units f grows by the unit, ½‖w‖² by its square.
+            price = self.C / scale.unit
+            if self.loss == "epsilon_insensitive":
+                return fit_exact_intervals(
+                    insensitive(problem, self.epsilon / scale.unit, price), options
+                )
+            levels = [self.quantile] if self.quantiles is None else list(self.quantiles)
+            return fit_exact_intervals(of_quantiles(problem, levels, price), options)
         decision = Decision(self.engine, 0)
         if self.engine == "auto" or (self.engine == "cells" and not options.size_given):
             decision = choose_engine(problem, options)
