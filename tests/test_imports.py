@@ -16,12 +16,12 @@ LEVELS = (
     ("arrays", "certificate", "threads"),
     ("kernels", "loop", "rows"),
     ("device",),
-    ("expansion", "kernel_between", "problem", "qp"),
+    ("expansion", "intervals", "kernel_between", "problem", "qp"),
     ("balls", "scatter", "span"),
     ("cells", "directions", "pairs"),
     ("places",),
     ("base",),
-    ("discriminant", "sparse", "svm"),
+    ("discriminant", "regression", "sparse", "svm"),
     ("plot", "widemargin"),
 )
 

@@ -14,6 +14,7 @@ from widemargin.discriminant import (
     MaxMarginDA,
     PairwiseAccuracyDA,
 )
+from widemargin.regression import MarginRegressor
 from widemargin.sparse import (
     ReducedSetClassifier,
     ReducedSVMClassifier,
@@ -36,6 +37,7 @@ __all__ = [
     "LocalityPreservingProjection",
     "MarginClassifier",
     "MarginClassifierCV",
+    "MarginRegressor",
     "MaxMarginDA",
     "MaxiMinDA",
     "PairwiseAccuracyDA",

@@ -152,6 +152,14 @@ def relative_gap(primal: float, dual: float) -> float:
     return min(1.0, max(0.0, (primal - dual) / primal))
 
 
+def signed_gap(primal: float, dual: float) -> float:
+    """Return primal − dual relative to the larger modulus, from 0 to 1: optima may be negative."""
+    if not isfinite(primal - dual):
+        return 1.0
+    size = max(abs(primal), abs(dual))
+    return min(1.0, max(0.0, (primal - dual) / size)) if size > 0.0 else 0.0
+
+
 class Solver(Protocol[State]):
     """What the loop needs of an algorithm.
 

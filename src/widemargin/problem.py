@@ -8,6 +8,10 @@ else:
 One-vs-rest classes, pairs of classes (a problem takes no notice of the others), values of C, and
 folds of a cross-validation (nor of the fold that it holds out) are all columns of the same
 statement.
+
+Every squared loss here is one of an interval: row i wants f(x_i) in [l_i, h_i], and pays C s r² for
+r = max(0, l − f) − max(0, f − h). A label +1 asks for [1, ∞), a label −1 for (−∞, −1], a target t
+of regression for [t − ε, t + ε].
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
-from widemargin.arrays import Codes, IndexArray, Matrix, Vector
+from widemargin.arrays import Codes, IndexArray, Matrix, Values, Vector
 from widemargin.device import Array, device_of, is_device_array
 from widemargin.kernels import Kernel
 from widemargin.rows import Rows, weighted_moments
@@ -30,6 +34,44 @@ from widemargin.rows import Rows, weighted_moments
 # range of float64.
 _LEAST_PRICE = 1e-140
 _MOST_PRICE = 1e140
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the problems of regression want of the rows: to be within ε of a target.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, n_outputs)
+        Targets.
+    output : ndarray of int of shape (n_problems,)
+        Which of them each problem has.
+    epsilon : ndarray of shape (n_problems,)
+        Half the width of the interval in each problem.
+    """
+
+    values: Matrix
+    output: IndexArray
+    epsilon: Vector
+
+    def columns(self, chosen: NDArray[Any]) -> Targets:
+        """Return those of some problems."""
+        return replace(self, output=self.output[chosen], epsilon=self.epsilon[chosen])
+
+    def subset(self, index: IndexArray) -> Targets:
+        """Return those of some rows."""
+        return replace(self, values=self.values[index])
+
+    def of(self, problems: IndexArray, index: IndexArray | slice = slice(None)) -> Matrix:
+        """Return the targets of rows, a column for each of some problems."""
+        return self.values[index][:, self.output[problems]]
+
+    def residuals(self, scores: Values, problems: IndexArray, index: IndexArray | slice) -> Matrix:
+        """Return how far scores are outside the intervals, signed towards them."""
+        distance = self.of(problems, index) - scores
+        beyond = np.maximum(0.0, np.abs(distance) - self.epsilon[problems])
+        found: Matrix = np.sign(distance) * beyond
+        return found
 
 
 @dataclass(frozen=True)
@@ -59,6 +101,11 @@ class Problem:
         classes where problems are pairs of them, or both.
     counts : ndarray of shape (n_groups, n_problems)
         How often a problem counts the rows of a group: 1, 0 where it leaves them out, or more.
+    regression : Targets or None
+        What rows are to be near, where problems are those of regression: classes then tell
+        nothing.
+    bias : float
+        1, or 0 where machines have none.
     """
 
     rows: Rows
@@ -71,6 +118,8 @@ class Problem:
     place: IndexArray | None
     fold: NDArray[np.int32]
     counts: Matrix
+    regression: Targets | None = None
+    bias: float = 1.0
 
     @classmethod
     def of(
@@ -97,6 +146,19 @@ class Problem:
             place,
             np.zeros(n, dtype=np.int32),
             np.ones((1, n_problems)),
+        )
+
+    def with_targets(self, values: Matrix, epsilon: float, bias: float) -> Problem:
+        """Return the problems of regression on these rows, one for each column of targets."""
+        n_problems = values.shape[1]
+        return replace(
+            self,
+            code=np.zeros(self.n, dtype=np.intp),
+            table=np.ones((1, n_problems)),
+            C=np.full(n_problems, self.C[0]),
+            counts=np.ones((len(self.counts), n_problems)),
+            regression=Targets(values, np.arange(n_problems), np.full(n_problems, epsilon)),
+            bias=bias,
         )
 
     @property
@@ -127,6 +189,26 @@ class Problem:
         """Return the labels ±1 of rows, a column for each problem."""
         return self.table[self.code[index]]
 
+    @property
+    def labelling(self) -> Matrix:
+        """Columns that are the same for problems that differ in C and folds only."""
+        if self.regression is None:
+            return self.table
+        return np.vstack([self.regression.output, self.regression.epsilon])
+
+    @property
+    def feels_all(self) -> bool:
+        """Whether every row is felt by every problem that counts it, whatever the machine."""
+        return self.regression is not None and not self.regression.epsilon.any()
+
+    def residuals(self, scores: Values, index: IndexArray | slice = slice(None)) -> Matrix:
+        """Return r of rows, a column for each problem: what their scores lack, with its sign."""
+        if self.regression is not None:
+            return self.regression.residuals(scores, np.arange(self.n_problems), index)
+        sign = self.signs(index)
+        found: Matrix = sign * np.maximum(0.0, 1.0 - sign * scores)
+        return found
+
     def ridge(self, problem: int, index: IndexArray | slice = slice(None)) -> Vector:
         """Return 1 / (2 C s) of rows, what the squared loss adds to the diagonal of the dual."""
         ridge: Vector = 1.0 / (2.0 * self.C[problem] * self.weight[index])
@@ -142,13 +224,18 @@ class Problem:
             number=self.number[index],
             place=None,
             fold=self.fold[index],
+            regression=None if self.regression is None else self.regression.subset(index),
         )
 
     def columns(self, chosen: Sequence[int] | NDArray[Any]) -> Problem:
         """Return some of the problems."""
         picked = np.asarray(chosen)
         return replace(
-            self, table=self.table[:, picked], C=self.C[picked], counts=self.counts[:, picked]
+            self,
+            table=self.table[:, picked],
+            C=self.C[picked],
+            counts=self.counts[:, picked],
+            regression=None if self.regression is None else self.regression.columns(picked),
         )
 
     def with_signs(self, table: Matrix) -> Problem:
@@ -205,9 +292,11 @@ class Problem:
         n_folds = kind_counts.shape[1]
         # Of each kind of rows and each group, in each fold and each problem.
         counts = kind_counts[:, None, :, None] * self.counts[None, :, None, :]
+        repeated = np.tile(np.arange(each), len(Cs) * n_folds)
         return replace(
             self,
-            table=np.tile(self.table, len(Cs) * n_folds),
+            table=self.table[:, repeated],
+            regression=None if self.regression is None else self.regression.columns(repeated),
             C=np.repeat(Cs, n_folds * each),
             fold=(n_groups * kind.astype(np.int64) + self.fold).astype(np.int32),
             counts=np.tile(counts.reshape(-1, n_folds * each), len(Cs)),

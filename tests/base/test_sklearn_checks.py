@@ -11,6 +11,7 @@ from widemargin import (
     LocalityPreservingProjection,
     MarginClassifier,
     MarginClassifierCV,
+    MarginRegressor,
     MaxiMinDA,
     MaxMarginDA,
     PairwiseAccuracyDA,
@@ -44,6 +45,13 @@ ESTIMATORS = [
     MarginClassifierCV(
         Cs=[1.0], gammas=["scale", 0.1], cv=2, engine="cells", cells=8, per_cell=True, **ONE
     ),
+    MarginRegressor(),
+    MarginRegressor(loss="squared_epsilon_insensitive", fit_intercept=False, **ONE),
+    MarginRegressor(loss="epsilon_insensitive", **ONE),
+    MarginRegressor(loss="quantile", **ONE),
+    MarginRegressor(engine="span", **ONE),
+    MarginRegressor(engine="span", vectors="kmeans", max_vectors=20, kernel="linear", **ONE),
+    MarginRegressor(engine="cells", cells=8, **ONE),
     SpanMap(),
     SpanMap(20, vectors="leverage", **ONE),
     SpanMap(20, vectors="core", gamma="mean_distance", **ONE),

@@ -19,11 +19,11 @@ from widemargin import (
     SpanMap,
 )
 from widemargin.cells import ExactSizes
+from widemargin.cells.engine_choice import ChoiceOptions, TrialSizes, choose_engine
 from widemargin.device import DeviceRows, device_of, is_device_array, to_numpy
 from widemargin.kernels import RBF
 from widemargin.problem import Problem, one_vs_rest
 from widemargin.rows import as_rows
-from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes, choose_engine
 
 N = 600
 

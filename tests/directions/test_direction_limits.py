@@ -19,7 +19,7 @@ from widemargin import MaxMarginDA
 from widemargin.balls import CoreSet
 from widemargin.directions.deflation import Deflation
 from widemargin.directions.direct import Direct
-from widemargin.qp import hinge_dual, margin_dual, sor
+from widemargin.qp import box_ascent, margin_dual, sor
 from widemargin.qp.newton import Newton
 from widemargin.span import SpanFit
 
@@ -210,9 +210,9 @@ _INSIDE = {
     "linear": (Newton, "step"),
     "linear deflation": (Newton, "step"),
     "linear core": (CoreSet, "step"),
-    "hinge": (hinge_dual._Ascent, "_advance"),
-    "direct hinge": (hinge_dual._Ascent, "_advance"),
-    "linear hinge": (hinge_dual._Ascent, "_advance"),
+    "hinge": (box_ascent.BoxAscent, "_advance"),
+    "direct hinge": (box_ascent.BoxAscent, "_advance"),
+    "linear hinge": (box_ascent.BoxAscent, "_advance"),
 }
 
 

@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import MarginClassifier
 from widemargin.cells import ExactSizes, cell_engine
+from widemargin.cells.engine_choice import TrialSizes
 from widemargin.places import cell_buckets, sources
 from widemargin.places.cell_shard import N_DEPTHS, Census
 from widemargin.places.cells_of_shards import depths_for
 from widemargin.places.loading import load
-from widemargin.svm.engine_choice import TrialSizes
 from widemargin.svm.margin_classifier import CellParameters
 
 da = pytest.importorskip("dask.array")

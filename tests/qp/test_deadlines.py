@@ -11,6 +11,7 @@ from tests.reference import hinge
 from tests.reference.qp import kkt_violation, random_margin_problem, random_program, ridge_of
 from widemargin.loop import Deadline
 from widemargin.qp import (
+    box_ascent,
     hinge_dual,
     margin_dual,
     polished,
@@ -180,7 +181,7 @@ def test_an_interrupt_ends_a_solver_that_has_a_deadline_and_no_other(monkeypatch
 @pytest.mark.parametrize("after", [0, 1])
 def test_an_interrupt_leaves_the_hinge_dual_a_feasible_point(monkeypatch, after):
     K, y, upper = hinge.random_problem(4, 1e4, "linear", n_most=60)
-    interrupts(monkeypatch, hinge_dual, "newton", after)
+    interrupts(monkeypatch, box_ascent, "newton", after)
     deadline = Deadline()
     result = polished(K, y, upper, np.zeros(len(y)), deadline=deadline)
     assert deadline.interrupted

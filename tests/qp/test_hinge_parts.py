@@ -204,8 +204,9 @@ def test_exchange_moves_the_pairs_of_a_plain_version(n, s):
     wide[:, :n] = K
     for limit in (0, 1, 2, 25):
         beta, error = np.zeros(n), y.copy()
+        box = lower, high, np.zeros(n)
         updates = pair_loops.exchange(
-            wide, part, np.diag(Q).copy(), lower, high, beta, error, 1e-12, 1e-13, limit, False
+            wide, part, np.diag(Q).copy(), *box, beta, error, 1e-12, 1e-13, limit, False
         )
         assert updates <= limit
         np.testing.assert_allclose(error, y - Q @ beta, atol=1e-12)

@@ -11,7 +11,7 @@ from tests.reference import cells as reference
 from tests.reference.data import moons
 from widemargin import MarginClassifier, MarginClassifierCV
 from widemargin.cells import ExactSizes
-from widemargin.svm.engine_choice import TrialSizes
+from widemargin.cells.engine_choice import TrialSizes
 
 CENTERS = np.array([[-1.0, 0.6], [0.0, -0.6], [0.4, 0.9], [1.6, -0.3], [2.2, 0.6]])
 HALVES = np.array([[-5.5, 0.0], [5.5, 0.0]])

@@ -23,7 +23,7 @@ from widemargin import ReducedSVMClassifier, SparseFisherClassifier, SparseMargi
 from widemargin.kernels import RBF, Linear
 from widemargin.loop import Deadline
 from widemargin.problem import Problem, one_vs_rest
-from widemargin.qp import hinge_dual
+from widemargin.qp import box_ascent
 from widemargin.qp.newton import DenseFeatures, Newton
 from widemargin.rows import as_rows
 from widemargin.sparse.hinge_marginal import Hinge
@@ -74,7 +74,7 @@ def test_the_machine_whose_support_vectors_are_counted_ends_in_time(monkeypatch)
     rng = np.random.default_rng(0)
     X = 100.0 * rng.normal(size=(300, 10))
     y = X[:, 0] + 50.0 * rng.normal(size=300) > 0
-    spells = _work_as_clock(monkeypatch, hinge_dual._Ascent, "_advance")
+    spells = _work_as_clock(monkeypatch, box_ascent.BoxAscent, "_advance")
     machine = SparseMarginClassifier(C=1000.0, kernel="linear", max_time=2, random_state=0)
     machine.fit(X, y)
     assert 1 <= len(spells) <= 4

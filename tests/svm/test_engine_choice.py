@@ -13,8 +13,8 @@ from tests.reference.data import moons
 from tests.reference.problems import problem_of
 from widemargin import MarginClassifier
 from widemargin.cells import ExactSizes, cell_engine
+from widemargin.cells.engine_choice import ChoiceOptions, Trial, choose_engine
 from widemargin.span import RandomVectors, SpanFit
-from widemargin.svm.engine_choice import ChoiceOptions, Trial, choose_engine
 
 
 def _margin(**parameters):

@@ -14,9 +14,9 @@ from tests.reference.ball_problems import stated_problem
 from tests.reference.searches import scores_of, stratified
 from widemargin import MarginClassifierCV
 from widemargin.base.progress import ProgressBar
+from widemargin.cells.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.kernels import RBF, make_kernel
 from widemargin.problem import one_vs_rest
-from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.svm.grid import Grid
 from widemargin.svm.grid_engine import engine_of_grid
 

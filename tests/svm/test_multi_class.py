@@ -12,8 +12,8 @@ from sklearn.svm import SVC
 from tests.reference.cell_data import MANY, board
 from tests.reference.classifier_ways import sized
 from widemargin import MarginClassifier, MarginClassifierCV
+from widemargin.cells.engine_choice import Trial
 from widemargin.problem import class_scores, one_vs_one, one_vs_rest
-from widemargin.svm.engine_choice import Trial
 
 ENGINES = {
     "exact": {"engine": "exact"},

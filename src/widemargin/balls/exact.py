@@ -22,6 +22,7 @@ from widemargin.balls.ball import Precision, certificate_of, earlier_alpha, larg
 from widemargin.balls.exact_hinge import fit_exact_hinge
 from widemargin.balls.exact_pairs import fit_exact_pairs, fits
 from widemargin.balls.exact_set import ExactSet
+from widemargin.balls.exact_targets import fit_exact_targets
 from widemargin.balls.growing_set import FEW
 from widemargin.balls.matrix_free import MatrixFree
 from widemargin.balls.one_by_one import fit_one_by_one
@@ -85,6 +86,8 @@ def fit_exact(
     before : Certificate, default=None
         What a set of rows has cost (`fit_on_set`), if it has been tried.
     """
+    if problem.regression is not None:
+        return fit_exact_targets(problem, options)
     if options.loss == "hinge":
         return fit_exact_hinge(problem, options)
     budget = options.max_vectors is not None and options.max_vectors < problem.n

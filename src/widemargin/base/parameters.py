@@ -161,6 +161,12 @@ def vectors_or_share(name: str, value: Any) -> None:
         )
 
 
+def size_or_rows(name: str, value: Any) -> None:
+    """Raise unless a value is "auto", a number of at least two, or something like rows."""
+    if isinstance(value, str) or not np.iterable(value):
+        word_or(("auto",), at_least(2))(name, value)
+
+
 def landmarks(name: str, value: Any) -> None:
     """Raise unless a value can say where the vectors of a span come from."""
     if isinstance(value, str):

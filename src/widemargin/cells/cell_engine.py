@@ -14,9 +14,11 @@ from widemargin.arrays import IndexArray, Matrix
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.cells.cell_machine import (
     constant_machine,
+    constant_of_targets,
     exact_machines,
     hinge_machine,
     large_machine,
+    target_machine,
 )
 from widemargin.cells.members import Members
 from widemargin.cells.nearest_centers import Groups
@@ -286,9 +288,12 @@ class CellsFit:
         if self.everywhere.n_cells > 1 and len(index) <= options.matrix_rows and self._beside(cell):
             if options.deadline.passed:
                 return None
+            if self.problem.regression is not None and self.budgets is None:
+                return target_machine(self._problem_of(cell), index, options)
             if options.loss == "hinge":
                 return hinge_machine(self._problem_of(cell), index, options)
-            return self._exact([cell])[0]
+            if self.problem.regression is None:
+                return self._exact([cell])[0]
         return self._fit_otherwise(cell)
 
     def _fit_run(self, cells: Sequence[int]) -> list[Fitted]:
@@ -317,12 +322,15 @@ class CellsFit:
             # Cells are fitted beside each other.
             inner = replace(inner, threads=1)
         problem, index = self._problem_of(cell), self.members.train[cell]
+        if problem.regression is not None:
+            return target_machine(problem, index, inner, fit_uncut)
         return large_machine(problem, index, lambda part: fit_uncut(part, inner))
 
     def _runs(self, cells: Sequence[int]) -> list[list[int]]:
         """Return cells as tasks of threads: a few together, where they get exact machines."""
         options = self.options
         plain = options.kernels is None and self.budgets is None and options.loss != "hinge"
+        plain = plain and self.problem.regression is None
         together = plain and options.deadline.max_time is None and self.everywhere.n_cells > 1
         runs: list[list[int]] = []
         rows = math.inf
@@ -344,6 +352,8 @@ class CellsFit:
     def constant(self, cell: int) -> Fitted:
         """Return a machine at no cost, for a cell that the fit did not get to."""
         problem, index = self._problem_of(cell), self.members.train[cell]
+        if problem.regression is not None:
+            return constant_of_targets(problem.subset(index))
         return constant_machine(problem, index, problem.rows.take(index[:1]))
 
     # The methods of a solver.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision, largest_norm2
 from widemargin.balls.exact_hinge import fit_exact_hinge
+from widemargin.balls.exact_targets import fit_exact_targets
 from widemargin.expansion import Fitted, MachineOptions
 from widemargin.kernels.pairwise import accurate, can_be_centred, compiled_kernel, spread_of
 from widemargin.loop import Ended, Stop, bounds, relative_gap
@@ -31,6 +32,8 @@ from widemargin.qp.margin_dual import NO_KKT, all_positive, lapack_addresses, so
 from widemargin.threads import Compiled, scratch
 
 loops = Compiled("widemargin.cells.cell_loops")
+
+Options = TypeVar("Options", bound=MachineOptions)
 
 # Problems are solved to this share of the gap that is asked for, so that rounding fits beside it.
 _SHARE_OF_GAP = 0.5
@@ -262,6 +265,44 @@ def large_machine(problem: Problem, index: IndexArray, fit: Callable[[Problem], 
             full_dual=full,
         ),
     )
+
+
+def target_machine(
+    problem: Problem,
+    index: IndexArray,
+    options: Options,
+    fit: Callable[[Problem, Options], Fitted] = fit_exact_targets,
+) -> Fitted:
+    """Return the machines of regression of a cell.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows, with targets.
+    index : ndarray of int
+        Rows of the cell.
+    options : MachineOptions
+        How exactly.
+    fit : callable
+        The engine.
+    """
+    inner = replace(options, earlier=None, report=None, threads=1)
+    found = fit(problem.subset(index), inner)
+    return replace(found, index=None if found.index is None else index[found.index])
+
+
+def constant_of_targets(problem: Problem) -> Fitted:
+    """Return constants near the targets of rows, at no cost: the best ones of ε = 0."""
+    assert problem.regression is not None
+    targets, price = problem.regression.of(np.arange(problem.n_problems)), 2.0 * problem.C
+    total = problem.weight.sum()
+    intercept = problem.bias * price * (problem.weight @ targets) / (1.0 + price * total)
+    residual = problem.residuals(np.broadcast_to(intercept, targets.shape))
+    loss = 0.5 * price * (problem.weight @ (residual * residual))
+    certificate = bounds(float((0.5 * intercept**2 + loss).sum()), 0.0)
+    nothing = np.zeros((0, problem.n_problems))
+    X, none = problem.rows.take(np.arange(1)), np.empty(0, dtype=np.intp)
+    return Fitted(X[:0], none, nothing, intercept, certificate, _SOLVED)
 
 
 def _mixed(signs: Matrix) -> NDArray[np.bool_]:

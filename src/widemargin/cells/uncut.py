@@ -92,6 +92,9 @@ def exact_is_cheap(
     limit, sizes = options.max_vectors, options.exact_sizes
     if limit is not None and limit < problem.n:
         return False
+    if problem.regression is not None:
+        # A factor of all rows, whatever the data.
+        return problem.n <= sizes.always
     sizes_of = np.bincount(problem.code, minlength=len(problem.table)) @ (problem.table != 0)
     n = int(sizes_of.max())
     # Several problems on all rows need the matrix of all rows.

@@ -1,17 +1,19 @@
 """A quadratic program with a box and a fixed sum, and a Newton step for it.
 
-    min ½ βᵀQβ − aᵀβ,   Σβ = 0,   lower ≤ β ≤ upper,   Q = K − PᵀP.
+    min ½ βᵀQβ − aᵀβ + Σ width |β|,   Σβ = total,   lower ≤ β ≤ upper,   Q = K − PᵀP.
 
 Q is never formed: K may be shared with other problems, and P has few rows. The Newton step solves
 one linear system for the variables between their bounds, which sequential minimal optimisation
 (``pair_loops.exchange``) approaches slowly where Q is badly conditioned. It checks what it gains,
 so a singular Q does no harm: where the system has no solution, there is a direction along which
-the objective falls for ever, and the step goes that way until a bound stops it.
+the objective falls for ever, and the step goes that way until a bound stops it. Variables with a
+width, the duals of a loss that is zero on an interval, have a kink at zero: a step does not cross
+it (`BoxProblem.segment`), and pairs take them over.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,10 @@ class BoxProblem:
         Bounds, with zero between them.
     factored : bool
         Whether K is given by a factor.
+    total : float
+        What the variables add up to.
+    width : ndarray of shape (n,)
+        What the modulus of each variable costs, not negative; all zero by default.
     """
 
     K: NDArray[Any]
@@ -57,6 +63,30 @@ class BoxProblem:
     lower: Vector
     upper: Vector
     factored: bool = False
+    total: float = 0.0
+    width: Vector = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if not len(self.width):
+            object.__setattr__(self, "width", np.zeros(len(self.linear)))
+
+    def segment(self, beta: Vector) -> BoxProblem:
+        """Return the problem on the side of zero where each variable with a width is.
+
+        There the objective is a quadratic; what is at zero stays.
+        """
+        side, kinked = np.sign(beta), self.width > 0
+        return replace(
+            self,
+            linear=self.linear - side * self.width,
+            lower=np.where(kinked & (side >= 0), 0.0, self.lower),
+            upper=np.where(kinked & (side <= 0), 0.0, self.upper),
+            width=np.zeros(len(beta)),
+        )
+
+    def value(self, beta: Vector, error: Vector) -> float:
+        """Return the negative of the objective, given a − Qβ."""
+        return 0.5 * float(beta @ (self.linear + error)) - float(self.width @ np.abs(beta))
 
     def own(self) -> Vector:
         """Return the diagonal of K."""
@@ -81,8 +111,9 @@ class BoxProblem:
         return self.factored and n_free > 4 * self.K.shape[1] + 64
 
     def free(self, beta: Vector) -> NDArray[np.intp]:
-        """Return the indices of the variables between their bounds."""
-        return np.flatnonzero((beta > self.lower) & (beta < self.upper))
+        """Return the indices of the variables between their bounds, and not at a kink."""
+        smooth = (self.width == 0) | (beta != 0)
+        return np.flatnonzero((beta > self.lower) & (beta < self.upper) & smooth)
 
     def product(self, beta: Vector) -> Vector:
         """Return Qβ."""
@@ -99,14 +130,14 @@ class BoxProblem:
         return self.linear - self.product(beta)
 
     def balanced(self, beta: Vector) -> Vector:
-        """Return β, which is within its bounds, with a sum of zero.
+        """Return β, which is within its bounds, with the sum that it should have.
 
         Variables between the bounds make up for the rest, of the heavier side and then of the
         lighter; those at a bound are there for a reason, and only more than rounding moves them.
         """
         beta = beta.copy()
-        rounding = len(beta) * _EPS * float(np.abs(beta).sum())
-        side = np.sign(beta.sum())
+        rounding = len(beta) * _EPS * (float(np.abs(beta).sum()) + abs(self.total))
+        side = np.sign(beta.sum() - self.total)
         toward = -side * np.where(beta * side > 0, np.abs(beta), 0.0)
         away = np.where(side > 0, self.lower, self.upper) - beta
         free = (beta > self.lower) & (beta < self.upper)
@@ -115,24 +146,32 @@ class BoxProblem:
             (away, free & (beta * side < 0), 0.0),
             (toward, ~free, rounding),
         ):
-            total, room = float(beta.sum()), float(way[some].sum())
+            surplus, room = float(beta.sum()) - self.total, float(way[some].sum())
             # Both differ in sign, or earlier ways have made up for everything.
-            if total * room < 0 and abs(total) > excess:
-                beta[some] += min(1.0, -total / room) * way[some]
+            if surplus * room < 0 and abs(surplus) > excess:
+                beta[some] += min(1.0, -surplus / room) * way[some]
+        surplus = float(beta.sum()) - self.total
+        # A total that is not zero may ask for more: all go towards their bounds.
+        rest = (self.lower if surplus > 0 else self.upper) - beta
+        if abs(surplus) > rounding and surplus * float(rest.sum()) < 0:
+            beta += min(1.0, -surplus / float(rest.sum())) * rest
         return beta
 
     def rounding(self, beta: Vector) -> float:
         """Return what `error` may be wrong by; sums of n terms err less than each of them could."""
         size = float(np.abs(self.own()).max() * np.sqrt(beta @ beta))
-        return _EPS * (4.0 * float(np.abs(self.linear).max()) + size)
+        most = float((np.abs(self.linear) + self.width).max())
+        return _EPS * (4.0 * most + size)
 
     def between(self, beta: Vector, error: Vector) -> tuple[float, float]:
         """Return the largest error of what may rise, and the least of what may fall.
 
         The KKT conditions hold where the first is not above the second.
         """
-        top = float(error[beta < self.upper].max(initial=-np.inf))
-        bottom = float(error[beta > self.lower].min(initial=np.inf))
+        rise = error - np.where(beta >= 0, self.width, -self.width)
+        fall = error - np.where(beta > 0, self.width, -self.width)
+        top = float(rise[beta < self.upper].max(initial=-np.inf))
+        bottom = float(fall[beta > self.lower].min(initial=np.inf))
         return top, bottom
 
 

@@ -11,21 +11,12 @@ Kocsor, Kovács and Szepesvári, "Margin maximizing discriminant analysis" (MMDA
 
 (The paper writes −γ for our γ.) This is the *direct method* of its section 3.2: γ stays among the
 variables, and K is not changed. All steps set γ to its optimum, which amounts to K − V (UᵀU)⁻¹ Vᵀ
-in place of K, made row by row as needed:
-
-* sequential minimal optimisation, a pair of α at a time (``pair_loops.exchange``), in turns with
-* Newton steps for all α between their bounds and the bias together (``box_newton``), which are
-  exact where the former is slow: large bounds, nearly dependent rows;
-* once, when these have cost too much, an interior-point method for a better start
-  (``interior_point``).
-
-None lowers the dual. The code works with β = yα, whose sum is zero, and with the error y − f of
-f = wᵀφ: a row on its margin has the error b.
+in place of K, made row by row as needed; the steps are those of ``box_ascent``. The code works with
+β = yα, whose sum is zero, and with the error y − f of f = wᵀφ: a row on its margin has the error b.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,25 +25,10 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import Vector
 from widemargin.loop import Deadline, relative_gap
-from widemargin.qp.box_newton import BoxProblem, newton
-from widemargin.qp.interior_point import cost_of_round, solve_interior
-from widemargin.threads import Compiled
-
-loops = Compiled("widemargin.qp.pair_loops")
+from widemargin.qp.box_ascent import INTERIOR_ROUNDS, BoxAscent
+from widemargin.qp.box_newton import BoxProblem
 
 _EPS = float(np.finfo(np.float64).eps)
-# Updates of the first spell of pairs.
-_FIRST_SPELL = 1000
-# Updates of any spell, at the least.
-_LEAST_SPELL = 32
-# What a floating-point operation inside a factorisation costs, relative to one of an update.
-_BLAS_ADVANTAGE = 30.0
-# Rounds of the interior-point method that pairs and Newton steps may cost before it is tried.
-_INTERIOR_ROUNDS = 10.0
-# Rounds without a gain above rounding before we stop.
-_PATIENCE = 3
-# Operations of a spell of pairs at the most: a look at the clock must not have to wait for long.
-_MOST_OF_A_SPELL = 1e9
 
 
 @dataclass(frozen=True)
@@ -96,7 +72,7 @@ def solve_hinge_dual(
     tol: float = 1e-8,
     max_updates: int | None = None,
     factored: bool = False,
-    interior_after: float = _INTERIOR_ROUNDS,
+    interior_after: float = INTERIOR_ROUNDS,
     deadline: Deadline | None = None,
 ) -> HingeDual:
     """Solve the dual of the hinge-loss SVM with a free bias.
@@ -151,7 +127,7 @@ def solve_hinge_dual(
     """
     problem = _Problem(K, sign, upper, projection, gram, factored)
     limit = max(100 * len(sign), 10**6) if max_updates is None else max_updates
-    ascent = _Ascent(problem.box, problem.feasible(start), tol, limit, interior_after)
+    ascent = BoxAscent(problem.box, problem.feasible(start), tol, limit, interior_after)
     return problem.solved(ascent, deadline)
 
 
@@ -195,7 +171,7 @@ def polished(
     """
     problem = _Problem(K, sign, upper, projection, gram, factored)
     limit = max(100 * len(sign), 10**6)
-    ascent = _Ascent(problem.box, problem.feasible(alpha), 1e-13, limit, newton_first=True)
+    ascent = BoxAscent(problem.box, problem.feasible(alpha), 1e-13, limit, newton_first=True)
     return problem.solved(ascent, deadline)
 
 
@@ -256,7 +232,7 @@ class _Problem:
         gap = relative_gap(primal, dual)
         return HingeDual(np.abs(beta), gamma, intercept, primal, dual, gap, n_updates)
 
-    def solved(self, ascent: _Ascent, deadline: Deadline | None) -> HingeDual:
+    def solved(self, ascent: BoxAscent, deadline: Deadline | None) -> HingeDual:
         """Return the point of an ascent with the smallest gap, perhaps not the last.
 
         Gaps below 1e-13 are rounding and count as equal; then it is the last one.
@@ -316,113 +292,3 @@ def _inverse_root(gram: NDArray[Any] | None, s: int) -> Vector:
     kept = values > 1e-12 * values[-1]
     root: Vector = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
     return root
-
-
-class _Ascent:
-    """A solution on its way: spells of pair updates and Newton steps in turns."""
-
-    def __init__(
-        self,
-        box: BoxProblem,
-        beta: Vector,
-        tol: float,
-        limit: int,
-        interior_after: float = _INTERIOR_ROUNDS,
-        *,
-        newton_first: bool = False,
-    ) -> None:
-        self.box, self.beta, self.tol, self.limit = box, beta, tol, limit
-        own = box.own()
-        self.diagonal = np.maximum(own - (box.part**2).sum(axis=0), 0.0)
-        # Curvatures below this are rounding of K.
-        self.least = max(1e-12 * float(own.max()), 1e-100)
-        self.bounds = float((box.upper - box.lower).sum())
-        self.n_updates, self.spell, self.patience = 0, max(_FIRST_SPELL, len(beta)), _PATIENCE
-        # Operations: of pairs since the last Newton step, of that step, and all until now.
-        self.pairs = self.system = self.spent = 0.0
-        self.value, self.highest, self.closest, self.before = 0.0, -np.inf, np.inf, 0.0
-        self.best, self.goal, self.error = beta, 0.0, box.linear
-        self.turn_of_newton = newton_first
-        # What the others may cost before the interior-point method is tried.
-        self.allowed = interior_after * cost_of_round(box) / _BLAS_ADVANTAGE
-
-    def run(self, deadline: Deadline | None) -> list[Vector]:
-        """Return the last point, and the one with the smallest violation."""
-        until = Deadline() if deadline is None else deadline
-        while not until.passed:
-            with until.ends_on_interrupt() if deadline is not None else nullcontext():
-                if self._done():
-                    break
-                self._advance(until)
-        return [self.beta, self.best]
-
-    def _done(self) -> bool:
-        """Look at the point, and return whether nothing more is to be gained."""
-        box, beta = self.box, self.beta
-        self.error = error = box.error(beta)
-        top, bottom = box.between(beta, error)
-        self.value = value = 0.5 * float(beta @ (box.linear + error))
-        # The gap is at most the violation times all bounds, and the dual the least it is to be
-        # compared with; a direction is as good as the violation is small beside its values.
-        scale = min(1.0, float(np.ptp(box.linear - error)), max(value, 0.0) / self.bounds)
-        self.goal = max(self.tol * scale, box.rounding(beta))
-        # A round must raise the dual or lower the violation; else what is left is rounding.
-        raised = value - self.highest > 4.0 * _EPS * abs(value)
-        better = raised or top - bottom < 0.9 * self.closest
-        self.patience = _PATIENCE if better else self.patience - 1
-        self.highest = max(value, self.highest)
-        if top - bottom < self.closest:
-            self.closest, self.best = top - bottom, beta.copy()
-        met = not top - bottom > self.goal
-        return met or self.patience == 0 or self.n_updates >= self.limit
-
-    def _advance(self, deadline: Deadline) -> None:
-        """Take a turn; an interrupt in its middle leaves the point where it was."""
-        box = self.box
-        if self.spent > self.allowed:
-            self.allowed = np.inf  # once is enough
-            inside = box.balanced(solve_interior(box, deadline=deadline))
-            after = 0.5 * float(inside @ (box.linear + box.error(inside)))
-            if after > self.value:
-                self.beta, self.turn_of_newton, self.before = inside, True, after
-                return
-        beta, error = self.beta.copy(), self.error.copy()
-        if self.turn_of_newton:
-            self._newton_steps(beta, error, deadline)
-        else:
-            self._pair_updates(beta, error)
-        self.beta = box.balanced(beta)
-
-    def _newton_steps(self, beta: Vector, error: Vector, deadline: Deadline) -> None:
-        n_free = len(self.box.free(beta))
-        systems = max(newton(self.box, beta, error, deadline), 1)
-        self.system = systems * n_free**3 / 3 / _BLAS_ADVANTAGE
-        self.spent += self.system
-        self.turn_of_newton, self.pairs = False, 0.0
-        after = 0.5 * float(beta @ (self.box.linear + error))
-        # Where Newton gains more, pairs need only show it the next violators.
-        gains_more = after - self.value > self.value - self.before
-        self.spell = max(self.spell // 2, _LEAST_SPELL) if gains_more else 2 * self.spell
-        self.before = after
-
-    def _pair_updates(self, beta: Vector, error: Vector) -> None:
-        box = self.box
-        row = float(len(beta)) * (2 + len(box.part) + 2 * box.factored * box.K.shape[1])
-        allowed = min(self.spell, self.limit - self.n_updates, max(1, int(_MOST_OF_A_SPELL / row)))
-        done = loops.exchange(
-            box.K,
-            box.part,
-            self.diagonal,
-            box.lower,
-            box.upper,
-            beta,
-            error,
-            self.least,
-            self.goal,
-            allowed,
-            box.factored,
-        )
-        self.n_updates += done
-        self.pairs += done * row
-        self.spent += done * row
-        self.turn_of_newton = done < allowed or self.pairs > self.system

@@ -38,7 +38,7 @@ def solve_interior(
     max_rounds: int = 80,
     deadline: Deadline | None = None,
 ) -> Vector:
-    """Minimise ½ βᵀQβ − aᵀβ in the box with Σβ = 0, to a small gap.
+    """Minimise ½ βᵀQβ − aᵀβ + Σ width |β| in the box with a fixed Σβ, to a small gap.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def solve_interior(
     Returns
     -------
     ndarray of shape (n,)
-        A point in the box. What belongs at a bound is there; the sum is zero but for that.
+        A point in the box. What belongs at a bound is there; the sum is right but for that.
     """
     rows = np.flatnonzero(problem.upper > problem.lower)
     level = max(float(problem.own()[rows].mean()), 1e-100)
@@ -64,11 +64,21 @@ def solve_interior(
         Q = _LowRank(_deflated_factor(problem.K[rows].astype(np.float64), part))
     else:
         Q = _Whole(problem.among(rows) - part.T @ part)
-    state = _State(Q, problem.linear[rows], problem.lower[rows], problem.upper[rows])
+    linear, lower, upper = problem.linear[rows], problem.lower[rows], problem.upper[rows]
+    if problem.width.any():
+        # A variable with a kink at zero is the sum of two, one for each side of it.
+        width, zero = problem.width[rows], np.zeros(len(rows))
+        linear = np.concatenate([linear - width, linear + width])
+        # Strictly inside: a side that is shut is given room that does not show.
+        hair = 1e-13 * np.maximum(upper - lower, 1e-300)
+        lower, upper = np.append(-hair, lower - hair), np.append(upper + hair, zero + hair)
+        state = _State(_OfTwo(Q), linear, lower, upper, problem.total)
+    else:
+        state = _State(Q, linear, lower, upper, problem.total)
     for _ in range(max_rounds):
         if deadline is not None and deadline.passed:
             break
-        if state.mu() * 2 * len(rows) <= gap * abs(state.objective()):
+        if state.mu() * 2 * len(state.x) <= gap * abs(state.objective()):
             break
         try:
             # The ridge is rounding of K; it bends the way and not the goal.
@@ -78,9 +88,10 @@ def solve_interior(
             break
     # One of each pair of slack and multiplier vanishes: compared in the units of the error.
     x = np.where(level * (state.x - state.lower) < state.z_lower, state.lower, state.x)
+    x = np.where(level * (state.upper - state.x) < state.z_upper, state.upper, x)
     beta = np.zeros(len(problem.linear))
-    beta[rows] = np.where(level * (state.upper - state.x) < state.z_upper, state.upper, x)
-    return beta
+    beta[rows] = x if len(x) == len(rows) else x[: len(rows)] + x[len(rows) :]
+    return np.minimum(np.maximum(beta, problem.lower), problem.upper)
 
 
 class _Symmetric(Protocol):
@@ -132,6 +143,32 @@ class _LowRank:
         return apply
 
 
+class _OfTwo:
+    """Q of the sums of two variables each: [[Q, Q], [Q, Q]]."""
+
+    def __init__(self, Q: _Symmetric) -> None:
+        self.Q = Q
+
+    def times(self, x: Vector) -> Vector:
+        half = len(x) // 2
+        return np.tile(self.Q.times(x[:half] + x[half:]), 2)
+
+    def inverse(self, diagonal: Vector) -> Callable[[Vector], Vector]:
+        half = len(diagonal) // 2
+        first, second = diagonal[:half], diagonal[half:]
+        both = first * second / (first + second)
+        inner = self.Q.inverse(both)
+
+        def apply(x: Vector) -> Vector:
+            target = both * (x[:half] / first + x[half:] / second)
+            total = inner(target)
+            # What Q makes of the sums, from the system that they solve.
+            product = target - both * total
+            return (x - np.tile(product, 2)) / diagonal
+
+        return apply
+
+
 def _deflated_factor(F: Matrix, part: Matrix) -> Matrix:
     """Return a factor of F Fᵀ − partᵀpart, where the rows of `part` are projections F w."""
     if not len(part):
@@ -145,11 +182,13 @@ def _deflated_factor(F: Matrix, part: Matrix) -> Matrix:
 class _State:
     """A point between the bounds with multipliers, and the step from it."""
 
-    def __init__(self, Q: _Symmetric, linear: Vector, lower: Vector, upper: Vector) -> None:
-        self.Q, self.linear, self.lower, self.upper = Q, linear, lower, upper
-        down, up = -float(lower.sum()), float(upper.sum())
-        # Half-way from zero to the bounds, less on the side that has more.
-        self.x = 0.5 * (min(1.0, down / up) * upper + min(1.0, up / down) * lower)
+    def __init__(
+        self, Q: _Symmetric, linear: Vector, lower: Vector, upper: Vector, total: float
+    ) -> None:
+        self.Q, self.linear, self.lower, self.upper, self.total = Q, linear, lower, upper, total
+        # Between the bounds, as far up as the sum asks for.
+        share = (total - float(lower.sum())) / float((upper - lower).sum())
+        self.x = lower + min(max(share, 0.05), 0.95) * (upper - lower)
         self.error = linear - Q.times(self.x)
         self.bias = float(np.median(self.error))
         rest = self.error - self.bias
@@ -176,7 +215,7 @@ class _State:
         def direction(low: Vector | float, high: Vector | float) -> tuple[Vector, ...]:
             """Return the way to where slack times multiplier is `low` and `high`."""
             dx = solve(self.error - self.bias + low / below - high / above)
-            d_bias = (dx.sum() + self.x.sum()) / ones.sum()
+            d_bias = (dx.sum() + self.x.sum() - self.total) / ones.sum()
             dx -= d_bias * ones
             dz_lower = (low - self.z_lower * dx) / below - self.z_lower
             dz_upper = (high + self.z_upper * dx) / above - self.z_upper

@@ -184,6 +184,14 @@ def _deflated_row(K: Any, part: Any, i: int, row: Any, factored: bool) -> None:
             row[j] -= coef * direction[j]
 
 
+@njit(nogil=True, cache=True)
+def _to_rise(value: float, upper: float, width: float) -> float:
+    """Return what a variable's error lacks if the variable is to rise."""
+    if value >= upper:
+        return _FAR
+    return width if value >= 0.0 else -width
+
+
 @njit(nogil=True, fastmath={"contract", "reassoc", "nsz", "nnan", "ninf"}, cache=True)
 def exchange(
     K: Any,
@@ -191,6 +199,7 @@ def exchange(
     diagonal: Any,
     lower: Any,
     upper: Any,
+    width: Any,
     beta: Any,
     error: Any,
     least: float,
@@ -200,12 +209,13 @@ def exchange(
 ) -> int:
     """Sequential minimal optimisation with a free bias, in place; return the number of updates.
 
-    The problem is min ½ βᵀQβ − yᵀβ over lower ≤ β ≤ upper, the sum of β given, for
+    The problem is min ½ βᵀQβ − yᵀβ + Σ width |β| over lower ≤ β ≤ upper, the sum of β given, for
     Q = K − partᵀpart (KKᵀ − partᵀpart if `factored`) with `diagonal` its diagonal; `error` = y − Qβ
     stays so. Each update moves a pair: the variable i with the largest error that may rise, and
     the j that may fall for which the unbounded step gains most (second-order working set of Fan,
-    Chen and Lin 2005). A curvature below `least` counts as that. It stops when no pair has errors
-    more than `tol` apart.
+    Chen and Lin 2005). A variable with a width waits at zero, where its error changes by twice the
+    width. A curvature below `least` counts as that. It stops when no pair has errors more than
+    `tol` apart.
     """
     n = len(beta)
     size = (n + _RUN - 1) // _RUN * _RUN
@@ -214,8 +224,8 @@ def exchange(
     no_rise = np.empty(n)
     no_fall = np.empty(n)
     for j in range(n):
-        no_rise[j] = 0.0 if beta[j] < upper[j] else _FAR
-        no_fall[j] = 0.0 if beta[j] > lower[j] else _FAR
+        no_rise[j] = _to_rise(beta[j], upper[j], width[j])
+        no_fall[j] = _to_rise(-beta[j], -lower[j], width[j])
     row = np.zeros(n)
     other = np.zeros(n)
     step = 0.0
@@ -231,7 +241,7 @@ def exchange(
         i = _largest(rise)
         if updates == limit or not rise[i] - bottom > tol:
             break
-        top = error[i]
+        top = rise[i]
         _deflated_row(K, part, i, row, factored)
         own = diagonal[i]
         for j in range(n):
@@ -242,20 +252,22 @@ def exchange(
             gain[j] = distance * distance / curvature
         j = _largest(gain)
         _deflated_row(K, part, j, other, factored)
-        step = (top - error[j]) / max(own + diagonal[j] - 2.0 * row[j], least)
-        room_i = upper[i] - beta[i]
-        room_j = beta[j] - lower[j]
+        step = (top - error[j] - no_fall[j]) / max(own + diagonal[j] - 2.0 * row[j], least)
+        most = 0.0 if width[i] > 0.0 and beta[i] < 0.0 else upper[i]
+        fewest = 0.0 if width[j] > 0.0 and beta[j] > 0.0 else lower[j]
+        room_i = most - beta[i]
+        room_j = beta[j] - fewest
         step = min(step, room_i, room_j)
-        new_i = upper[i] if step == room_i else min(beta[i] + step, upper[i])
-        new_j = lower[j] if step == room_j else max(beta[j] - step, lower[j])
+        new_i = most if step == room_i else min(beta[i] + step, most)
+        new_j = fewest if step == room_j else max(beta[j] - step, fewest)
         if new_i == beta[i] and new_j == beta[j]:
             # The step is below the rounding of both: no pair can do better.
             break
         beta[i] = new_i
         beta[j] = new_j
-        no_rise[i] = 0.0 if new_i < upper[i] else _FAR
-        no_fall[i] = 0.0 if new_i > lower[i] else _FAR
-        no_rise[j] = 0.0 if new_j < upper[j] else _FAR
-        no_fall[j] = 0.0 if new_j > lower[j] else _FAR
+        no_rise[i] = _to_rise(new_i, upper[i], width[i])
+        no_fall[i] = _to_rise(-new_i, -lower[i], width[i])
+        no_rise[j] = _to_rise(new_j, upper[j], width[j])
+        no_fall[j] = _to_rise(-new_j, -lower[j], width[j])
         updates += 1
     return updates

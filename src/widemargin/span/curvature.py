@@ -91,7 +91,7 @@ class Curvature:
 
     def adopt(self, other: Curvature) -> None:
         """Step by the factors of another fit on the same rows and vectors, until they are stale."""
-        same = np.array_equal(other.problem.table, self.problem.table)
+        same = np.array_equal(other.problem.labelling, self.problem.labelling)
         if same and np.array_equal(other.problem.C, self.problem.C):
             self._factors, self._cost = dict(other._factors), other._cost
             self._basis = other._basis
@@ -119,8 +119,10 @@ class Curvature:
     def form(self, basis: Basis, n_rows: int, live: IndexArray, moved: bool) -> None:
         """Form and factorise the matrices of the live problems, at the scores of the first rows.
 
-        At zero (not `moved`) every row is inside every margin, and one sum serves all labels.
+        At zero (not `moved`) every row is inside every margin, and one sum serves all labels; with
+        the squared loss of regression that is always so.
         """
+        moved = moved and not self.problem.feels_all
         plan = self._plan(live, (basis.size + 1) ** 2, moved)
         self._factors, self._basis, self.adopted = {}, basis, False
         self._spent, self._cost = 0.0, 0.0
@@ -163,7 +165,8 @@ class Curvature:
         problem, groups = self.problem, self._groups(live, labels=moved)
         folds = 1 < len(problem.counts) <= _MOST_FOLDS
         # Problems that differ in their folds only are one kind.
-        kinds = np.vstack([problem.table, problem.C[None]])[:, live]
+        alike = () if problem.feels_all else (problem.labelling,)
+        kinds = np.vstack([*alike, problem.C[None]])[:, live]
         n_kinds = len(np.unique(kinds, axis=1).T)
         n_factors = len(live) if folds else n_kinds
         # In the order of preference, each with the bytes of a value and the number of factors.
@@ -183,7 +186,7 @@ class Curvature:
         """Return the problems that share sums: the same power of ten of C, and labels if asked."""
         kinds = np.floor(np.log10(self.problem.C[live]))[None]
         if labels:
-            kinds = np.vstack([kinds, self.problem.table[:, live]])
+            kinds = np.vstack([kinds, self.problem.labelling[:, live]])
         _, group = np.unique(kinds, axis=1, return_inverse=True)
         return [live[group.ravel() == g] for g in range(group.max() + 1)]
 

@@ -8,6 +8,10 @@ q(α) = ‖Σ α_i y_i φ_z(x_i)‖² + (Σ α_i y_i)² + Σ α_i²/(2 C s_i), a
 D = (Σα)² / (2q). The α of one step and the mixture of those before it span a segment of such points
 on which D has a closed form; its best point is the next mixture. It bounds more tightly than either
 end, because the errors of successive steps have different directions.
+
+With intervals [l, h] in the place of labels (``problem``), α has both signs, and Σα becomes
+Σ (α⁺ l − α⁻ h), which is concave: along the segment it is at least what is computed here, between
+its ends.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from widemargin.problem import Problem
 from widemargin.span.values import product
 from widemargin.threads import Compiled, ordered_map
 
-loops = Compiled("widemargin.qp.margin_loops")
+margin_loops = Compiled("widemargin.qp.margin_loops")
+interval_loops = Compiled("widemargin.qp.interval_loops")
 Answer = TypeVar("Answer")
 
 # Scores that a thread takes at a time where no kernel values are involved.
@@ -43,15 +48,30 @@ _MOST_MEASURED = 8192
 def inside_margin(problem: Problem, scores: Values, p: int) -> IndexArray:
     """Return the rows inside the margin, those that the loss of a problem feels."""
     n = len(scores)
-    margin = problem.table[problem.code[:n], p] * scores[:, p]
-    return np.flatnonzero((margin < 1.0) & (problem.counts[problem.fold[:n], p] > 0))
+    margin = _margin(problem, scores, p)
+    felt = np.ones(n, dtype=bool) if problem.feels_all else margin < 1.0
+    return np.flatnonzero(felt & (problem.counts[problem.fold[:n], p] > 0))
+
+
+def _margin(problem: Problem, scores: Values, p: int) -> Vector:
+    """Return y f of the first rows in a problem; what is as much to an interval, below 1 outside.
+
+    It is then 1 at the ends of the interval and 2 in its middle.
+    """
+    n, targets = len(scores), problem.regression
+    if targets is None:
+        margin: Vector = problem.table[problem.code[:n], p] * scores[:, p]
+        return margin
+    distance = np.abs(targets.values[:n, targets.output[p]] - scores[:, p])
+    epsilon = float(targets.epsilon[p])
+    return np.asarray(2.0 - distance / epsilon if epsilon else np.zeros(n))
 
 
 def nearest_margin(problem: Problem, scores: Values) -> Vector:
     """Return the smallest margin y f of each row over the problems that feel it."""
     nearest = np.full(problem.n, np.inf)
     for p in range(problem.n_problems):
-        margin = problem.table[problem.code, p] * scores[:, p]
+        margin = _margin(problem, scores, p)
         margin[problem.counts[problem.fold, p] == 0] = np.inf
         np.minimum(nearest, margin, out=nearest)
     return nearest
@@ -70,7 +90,7 @@ def slopes(
     part = columns_of(problem, scores[where], live)
     # Without a mixture any array does in its place, and its sum means nothing.
     mixed = part if mixture is None else columns_of(problem, mixture[where], live)
-    loops.slopes(part, *_typed(problem, scores, where, live), mixed, A, sums)
+    _loops(problem).slopes(part, *_typed(problem, scores, where, live), mixed, A, sums)
     return A, sums
 
 
@@ -79,7 +99,7 @@ def blend(
 ) -> None:
     """Move the mixture towards A by a share that each problem has."""
     everything = np.arange(problem.n_problems)
-    shares = share.astype(scores.dtype)
+    shares, loops = share.astype(scores.dtype), _loops(problem)
 
     def move(where: slice) -> None:
         typed = _typed(problem, scores, where, everything)
@@ -96,7 +116,7 @@ def along(
     `scores` and `direction` have the columns of the live problems only, and so have `steps`, of
     shape (n_steps, len(live)); the answer is of shape (n_steps, 2, len(live)).
     """
-    lengths = steps.astype(scores.dtype)
+    lengths, loops = steps.astype(scores.dtype), _loops(problem)
 
     def look(where: slice) -> NDArray[np.float64]:
         sums = np.zeros((len(steps), 2, len(live)))
@@ -120,7 +140,7 @@ def advance(
     lengths = step.astype(scores.dtype)
 
     def move(where: slice) -> None:
-        loops.advance(scores[where], direction[where], live, lengths)
+        margin_loops.advance(scores[where], direction[where], live, lengths)
 
     _in_threads(problem, move, len(scores))
 
@@ -141,6 +161,11 @@ def felt(problem: Problem, scores: Values, order: IndexArray, n_rows: int) -> Ve
     return total
 
 
+def _loops(problem: Problem) -> Compiled:
+    """Return the compiled loops of a problem's losses: of labels, or of intervals."""
+    return margin_loops if problem.regression is None else interval_loops
+
+
 def columns_of(problem: Problem, scores: Values, live: IndexArray) -> Values:
     """Return the columns of the live problems, the array itself if they are all."""
     return scores if len(live) == problem.n_problems else scores[:, live]
@@ -149,13 +174,16 @@ def columns_of(problem: Problem, scores: Values, live: IndexArray) -> Values:
 def _typed(
     problem: Problem, scores: Values, where: slice, live: IndexArray
 ) -> tuple[NDArray[Any], ...]:
-    """Return code, weight, fold, table, C and counts as the compiled loops want them."""
-    kind = scores.dtype
+    """Return code, weight, fold, table, C and counts as the compiled loops want them.
+
+    Those of intervals have targets in the place of the code, and ε in that of the table.
+    """
+    kind, targets = scores.dtype, problem.regression
     return (
-        problem.code[where],
+        problem.code[where] if targets is None else targets.of(live, where).astype(kind),
         problem.weight[where].astype(kind),
         problem.fold[where],
-        problem.table[:, live].astype(kind),
+        (problem.table[:, live] if targets is None else targets.epsilon[live]).astype(kind),
         problem.C[live].astype(kind),
         problem.counts[:, live].astype(kind),
     )
@@ -243,8 +271,9 @@ class LowerBound:
 
 
 def _value(linear: Vector, quadratic: Vector) -> Vector:
-    """Return the largest Dual of a point times a factor: linear² / (2 quadratic)."""
+    """Return the largest Dual of a point times a factor ≥ 0: linear² / (2 quadratic)."""
     value = np.zeros(np.broadcast(linear, quadratic).shape)
+    linear = np.maximum(0.0, linear)
     np.divide(linear * linear, 2.0 * quadratic, out=value, where=quadratic > 0)
     return value
 
@@ -282,9 +311,8 @@ def rows_measured(n: int, size: int) -> IndexArray:
 def error_sums(problem: Problem, index: IndexArray, scores: Values, exact: Matrix) -> Matrix:
     """Return the sums of `rounding_errors` from the scores of some rows, and the exact ones."""
     error = scores - exact
-    sign = problem.signs(index)
     weight = problem.weight[index, None] * problem.C * problem.counts[problem.fold[index]]
-    slope = 2.0 * weight * np.maximum(0.0, 1.0 - sign * scores) * sign * error
+    slope = 2.0 * weight * problem.residuals(scores, index) * error
     terms = (slope, slope * slope, np.abs(slope), weight * error * error, np.ones_like(slope))
     return np.array([term.sum(axis=0) for term in terms])
 

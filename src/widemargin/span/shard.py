@@ -295,6 +295,8 @@ class Shard:
         for partial, partial_sums in self.values.scan(slopes, 0, n_rows):
             pull += partial
             sums += partial_sums
+        # Without a bias nothing pulls at it.
+        sums[1] *= self.problem.bias
         return pull, sums
 
     def moments(self, beta: Matrix) -> Matrix:
@@ -406,7 +408,7 @@ class Shard:
             index = rows[begin : begin + chunk]
             features = scratch((len(index), size), np.float64)
             self.values.take(index, features[:, :-1])
-            features[:, -1] = 1.0
+            features[:, -1] = self.problem.bias
             features *= np.sqrt(self.problem.weight[index])[:, None]
             # NumPy sees a matrix and its own transpose, and does half the work.
             product: Matrix = features.T @ features

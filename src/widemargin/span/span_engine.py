@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.arrays import Values
+from widemargin.arrays import Matrix, Values, Vector
 from widemargin.expansion import Fitted, MachineOptions
 from widemargin.loop import Limits, Result, run
-from widemargin.problem import Problem
+from widemargin.problem import Problem, Targets
+from widemargin.qp.interval_newton import IntervalProgram
 from widemargin.qp.margin_dual import solve_margin_dual
 from widemargin.span.basis import Vectors, kernel_matrix
 from widemargin.span.descent import SpanState
@@ -159,7 +160,7 @@ def span_size(problem: Problem, n: int, choice: Choice, options: SpanOptions) ->
     """Return how large a span of n rows may be."""
     room = _SHARE * options.memory
     # A factor of a Newton matrix for each problem, in float32: with fewer, steps are many.
-    n_factors = len(np.unique(problem.table, axis=1).T)
+    n_factors = 1 if problem.feels_all else len(np.unique(problem.labelling, axis=1).T)
     bytes_each = 8 * _MATRICES + 4 * n_factors
     limit = max(1, int(np.sqrt(_MATRICES_SHARE * room / bytes_each)))
     most = min(limit, _wanted(n, choice, options))
@@ -214,6 +215,17 @@ def _wanted(n: int, choice: Choice, options: SpanOptions) -> int:
     return min(n, max(_AUTO_AT_ONCE, most))
 
 
+def full_dual_of_targets(gram: Matrix, targets: Targets, ridge: Vector, bias: float) -> float:
+    """Return the best dual value of a problem of regression on the vectors' rows."""
+    program = IntervalProgram(gram, targets.values[:, targets.output], targets.epsilon, ridge, bias)
+    point = program.start()
+    for _ in range(_FULL_ROUNDS):
+        if program.gap(point) <= _FULL_GAP:
+            break
+        point = program.step(point)
+    return float(program.objectives(point)[1].sum())
+
+
 def full_dual(solver: SpanFit) -> float | None:
     """Return a lower bound on the full problem: its best dual value on the vectors' rows.
 
@@ -235,8 +247,11 @@ def full_dual(solver: SpanFit) -> float | None:
         counts = problem.counts[problem.fold[index], p]
         counted = counts > 0
         values = gram if counted.all() else np.ascontiguousarray(gram[np.ix_(counted, counted)])
-        sign = problem.sign(p, index[counted])
         ridge = problem.ridge(p, index[counted]) / counts[counted]
+        if problem.regression is not None:
+            targets = problem.regression.columns(np.array([p])).subset(index[counted])
+            return full_dual_of_targets(values, targets, ridge, problem.bias)
+        sign = problem.sign(p, index[counted])
         point = solve_margin_dual(values, sign, ridge, gap=_FULL_GAP, max_rounds=_FULL_ROUNDS)
         return point.objectives()[1]
 

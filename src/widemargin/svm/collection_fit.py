@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from widemargin.arrays import Matrix
+from widemargin.cells.engine_choice import ChoiceOptions, Decision, choose_on_sample, sample_rows
 from widemargin.cells.partition import sample_size
 from widemargin.expansion import Fitted
 from widemargin.places.cells_of_shards import fit_cells_of_shards
@@ -23,7 +24,6 @@ from widemargin.places.sources import Source
 from widemargin.places.span_of_shards import Statement, fit_span_of_shards
 from widemargin.problem import Problem, one_vs_one
 from widemargin.rows import as_rows
-from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_on_sample, sample_rows
 
 # Share of the memory that rows may take to be brought here.
 _HERE_SHARE = 0.25

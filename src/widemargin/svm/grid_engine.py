@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin.arrays import Vector
+from widemargin.cells.engine_choice import ChoiceOptions, Decision, decided, rows_of
 from widemargin.problem import Folds, Problem
-from widemargin.svm.engine_choice import ChoiceOptions, Decision, decided, rows_of
 from widemargin.svm.scoring import GridScores, Judge
 from widemargin.svm.search import scores_in_cells, scores_in_span
 

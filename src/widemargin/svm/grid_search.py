@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from widemargin.cells.engine_choice import ChoiceOptions, Decision
 from widemargin.cells.held_out import CellChoices
 from widemargin.cells.uncut import exact_is_cheap
 from widemargin.problem import Folds, Problem, check_prices
-from widemargin.svm.engine_choice import ChoiceOptions, Decision
 from widemargin.svm.exact_search import matrices_that_fit, scores_exact
 from widemargin.svm.grid import Width
 from widemargin.svm.grid_engine import engine_of_grid

@@ -10,9 +10,9 @@ import numpy as np
 
 from widemargin.arrays import Vector
 from widemargin.base.progress import ProgressBar
+from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.cells.held_out import CellChoices
 from widemargin.loop import Ended, PlaceLost, Stop
-from widemargin.svm.engine_choice import ChoiceOptions
 from widemargin.svm.grid import Found, Grid
 from widemargin.svm.scoring import GridScores
 

@@ -24,6 +24,7 @@ from widemargin.cells import (
     fit_cells_there,
     values_there,
 )
+from widemargin.cells.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.device import Array, Device
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Ended, Resources
@@ -38,7 +39,6 @@ from widemargin.svm.collection_fit import (
     fit_to_collection,
     rows_here,
 )
-from widemargin.svm.engine_choice import ChoiceOptions, Decision, choose_engine, of_many_vectors
 from widemargin.svm.exact_from_span import fit_exact_from_span
 from widemargin.svm.on_device import (
     check_collection_there,

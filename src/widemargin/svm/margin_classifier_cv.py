@@ -22,6 +22,7 @@ from widemargin.base.estimator import (
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.placing import check_device, check_no_device, stand_in
 from widemargin.base.progress import ProgressBar
+from widemargin.cells.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.device import Device
 from widemargin.kernels import Kernel
 from widemargin.loop import Deadline, Resources
@@ -30,7 +31,6 @@ from widemargin.places.labels import gathered_labels
 from widemargin.problem import Folds, Problem
 from widemargin.svm.answers_by_best import AnswersByBest
 from widemargin.svm.collection_search import CollectionSearch, is_gathered
-from widemargin.svm.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.svm.grid import Found, Grid, Width
 from widemargin.svm.grid_search import GridSearch
 from widemargin.svm.grid_walk import GridWalk

@@ -26,16 +26,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from widemargin.arrays import Matrix
+from widemargin.arrays import Matrix, Vector
 from widemargin.balls import cost_of_exact, exact_fits_there, fit_exact, fit_exact_there
-from widemargin.cells import (
-    CellMachines,
-    CellOptions,
-    Partition,
-    fit_cells,
-    fit_cells_there,
-    values_there,
-)
+from widemargin.cells.cell_decision import CellMachines
+from widemargin.cells.cell_engine import CellOptions, fit_cells
+from widemargin.cells.device_cells import fit_cells_there
+from widemargin.cells.device_decision import values_there
+from widemargin.cells.partition import Partition
 from widemargin.cells.uncut import exact_is_cheap, work_allowed
 from widemargin.device import to_numpy
 from widemargin.expansion import Expansion, Fitted
@@ -208,7 +205,8 @@ def _one_of_many(problem: Problem, options: ChoiceOptions) -> bool:
     """Return whether the exact machine is tried, and tells itself if it takes too long."""
     limit, sizes = options.max_vectors, options.exact_sizes
     limited = limit is not None and limit < problem.n
-    one = problem.n_problems == 1 and options.loss == "squared_hinge" and not limited
+    labelled = problem.regression is None and options.loss == "squared_hinge"
+    one = problem.n_problems == 1 and labelled and not limited
     return one and sizes.always < problem.n <= sizes.most
 
 
@@ -306,7 +304,8 @@ class Trial:
                 report=None,
             ),
         )
-        return trial if len(np.unique(trial.learn.code)) > 1 and size > learn else None
+        told_apart = problem.regression is not None or len(np.unique(trial.learn.code)) > 1
+        return trial if told_apart and learn and size > learn else None
 
     def halved(self) -> Trial:
         """Return the trial with half of the rows to learn from."""
@@ -319,10 +318,12 @@ class Trial:
         return self.options.deadline
 
     def accuracy(self, scores: Matrix, stated: Problem) -> float:
-        """Return the share of the weight of the rows that are answered right.
+        """Return the share of the weight of the rows that are answered right; R² of targets.
 
         `stated` has the problems that the scores are values of.
         """
+        if self.judge.regression is not None:
+            return explained_variance(self.judge.regression.values, scores, self.judge.weight)
         n_classes = len(self.judge.table)
         if stated.partial:
             scores = class_scores(scores, n_classes)
@@ -380,6 +381,14 @@ class Trial:
         return self.deadline.passed
 
 
+def explained_variance(targets: Matrix, scores: Matrix, weight: Vector) -> float:
+    """Return the share of the targets' variance, of all outputs, that scores explain."""
+    centred = targets - np.average(targets, axis=0, weights=weight)
+    spread = float((weight @ (centred * centred)).sum())
+    left = float((weight @ (targets - scores) ** 2).sum())
+    return 1.0 - left / spread if spread > 0 else 0.0
+
+
 def rows_of(problem: Problem, options: ChoiceOptions) -> int:
     """Return how many rows there are."""
     return problem.n if options.n_rows is None else options.n_rows
@@ -430,7 +439,7 @@ def decided(
 def exact_or_span(problem: Problem, options: ChoiceOptions, span: Decision) -> Decision:
     """Choose between the exact machine and a span, which is the decision so far."""
     sizes, trial = options.exact_sizes, options.trial
-    if problem.n > sizes.most_if_better:
+    if problem.n > sizes.most_if_better or problem.regression is not None:
         return span
     if cost_of_exact(problem, sizes.probe) > sizes.work_if_better:
         return span

@@ -1,0 +1,5 @@
+"""Kernel regression on the engines of the classifiers, with their certificate."""
+
+from widemargin.regression.margin_regressor import MarginRegressor
+
+__all__ = ["MarginRegressor"]

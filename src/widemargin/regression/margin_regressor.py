@@ -1,0 +1,435 @@
+"""Kernel regression with squared losses: exact on few rows, in a span or in cells on many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.arrays import Matrix, Vector
+from widemargin.balls import fit_exact
+from widemargin.balls.exact_intervals import fit_exact_intervals
+from widemargin.base import parameters as check
+from widemargin.base.estimator import (
+    CallbackSupportMixin,
+    KernelEstimator,
+    as_stored,
+    dense,
+    reporting,
+    warn_user,
+    with_callbacks,
+)
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.cells import CellMachines, FittedCells, Partition, fit_cells
+from widemargin.cells.engine_choice import ChoiceOptions, Decision, choose_engine
+from widemargin.expansion import Expansion, Fitted
+from widemargin.loop import Resources
+from widemargin.problem import Problem, check_prices
+from widemargin.regression.interval_losses import (
+    check_quantile,
+    check_quantiles,
+    insensitive,
+    of_quantiles,
+)
+from widemargin.rows import Rows, distinct_rows
+from widemargin.span import as_strategy, fit_span
+
+SQUARED = ("squared", "squared_epsilon_insensitive")
+LINEAR = ("epsilon_insensitive", "quantile")
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Targets as engines see them: about zero, and no larger than one.
+
+    Attributes
+    ----------
+    offset : ndarray of shape (n_outputs,)
+        What is taken off: weighted means, or zeros.
+    unit : float
+        A power of two by which they are divided: nothing is rounded.
+    """
+
+    offset: Vector
+    unit: float
+
+    @classmethod
+    def of(cls, y: Matrix, weight: Vector, centred: bool) -> TargetScale:
+        """Return the scale of the targets of some rows."""
+        largest = float(np.abs(y).max(initial=0.0))
+        if largest > np.finfo(np.float64).max / 4.0:
+            raise ValueError(
+                f"y has a value of size {largest:g}, too large to be computed with; divide y by it."
+            )
+        # Means of what is at most one: sums of large values could leave the range of numbers.
+        coarse = largest or 1.0
+        mean = np.average(y / coarse, axis=0, weights=weight) * coarse
+        offset = mean if centred else np.zeros(y.shape[1])
+        spread = float(np.abs(y - offset).max(initial=0.0))
+        return cls(offset, float(2.0 ** np.ceil(np.log2(spread))) if spread > 0.0 else 1.0)
+
+
+@parameters
+class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, KernelEstimator):
+    """Kernel regression for data of any size, with a certificate of how good the answer is.
+
+    It minimises ½‖w‖² + ½b² + C Σ s r², where r is how far f(x) = w·φ(x) + b is from the target, or
+    from within ε of it. Targets are centred by their weighted mean before, which the answer has in
+    it again: what b² costs does not depend on where the targets lie. On few rows the answer is the
+    exact machine. On many, w is sought in the span of a number of vectors, with every row in the
+    loss, or the space is cut into cells with a machine each.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the errors. ``KernelRidge(alpha=1 / (2 * C))`` is the same machine for the squared
+        loss without an intercept.
+    loss : {"squared", "squared_epsilon_insensitive", "epsilon_insensitive", "quantile"}, \
+            default="squared"
+        The squared error; the square of its excess over `epsilon`, which leaves rows within
+        `epsilon` of their target without a coefficient; that excess itself, the loss of ``SVR``; or
+        the loss of a quantile. The last two have a free bias, and exact machines only. The
+        squared error is the default: a prediction is then a mean, nothing is to be chosen
+        beside C, and all outputs share the work.
+    epsilon : float, default=0.1
+        Errors up to it cost nothing, for the losses that are named after it, in the units of y.
+    quantile : float, default=0.5
+        Which quantile, for ``loss="quantile"``.
+    quantiles : array-like of float, default=None
+        Several of them, for ``loss="quantile"`` and one output: predictions have a column for each,
+        from the smallest to the largest, and are sorted, so that they never cross.
+    kernel : str, callable or Kernel, default="rbf"
+        As in `MarginClassifier`.
+    gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
+        Kernel width; "mean_distance" is one over the mean squared distance between training rows.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    fit_intercept : bool, default=True
+        Whether to centre the targets and to have b; without, f(x) = w·φ(x).
+    engine : {"auto", "exact", "span", "cells"}, default="auto"
+        The exact machine; the span fit; a machine for each cell of a partition; or, for "auto", the
+        first for up to 5,000 different rows, otherwise what held-out rows of a sample speak for.
+        `engine_` tells which it was.
+    cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
+        With ``engine="cells"``: about how many rows a cell has, or the centres of the cells. "auto"
+        chooses the size on held-out rows.
+    overlap : float, default=0.3
+        Rows from just outside a cell that train its machine too, as a share of its own.
+    blend : float, default=0.2
+        Where rows are nearly as near to another cell, both cells' predictions are averaged: as
+        long as the distance from the second centre exceeds that from the first by less than this
+        share of it.
+    vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
+        Where the vectors of the span come from: rows that the machine feels, random rows, centres
+        of k-means, rows by their distance from the span of the others, an array of vectors, or an
+        object of ``widemargin.span``.
+    max_vectors : int or "auto", default="auto"
+        Vectors at the most, of all cells together. "auto" doubles them, up to a fifth of the
+        rows or 4,096, until the objective falls by less than 1 % for a doubling.
+    tol : float, default=1e-3
+        Stop at this relative duality gap.
+    max_iter : int, default=10000
+        Steps of the outer loop at the most.
+    max_time : float, default=None
+        Seconds at the most for the whole fit, looked at between steps.
+    memory : int or str, default="auto"
+        Budget for kernel values and matrices, beside the data: bytes, or text such as "1GB".
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples.
+    verbose : int, default=0
+        1 prints a line a step.
+
+    Attributes
+    ----------
+    engine_ : {"exact", "span", "cells"}
+        How the machine was found.
+    support_ : ndarray of shape (n_vectors,) or None
+        Training rows that are vectors of the machine; None if vectors are not rows.
+    support_vectors_ : ndarray or CSR array of shape (n_vectors, n_features)
+        The vectors; row numbers if the kernel is precomputed.
+    dual_coef_ : ndarray of shape (n_outputs, n_vectors)
+        Coefficient of each vector for each output.
+    intercept_ : ndarray of shape (n_outputs,)
+        What is added, the mean of the targets included; of shape (n_cells, n_outputs) in cells.
+    cell_centers_ : ndarray of shape (n_cells, n_features)
+        Centres of the cells, in cells only.
+    cell_offsets_ : ndarray of int of shape (n_cells + 1,)
+        Where the vectors of each cell begin among the vectors, in cells only.
+    n_outputs_ : int
+        Columns of y.
+    flat_ : bool
+        Whether y had one dimension, and predictions have.
+    several_ : bool
+        Whether predictions are several quantiles.
+    gamma_ : float
+        The kernel width that was used.
+    n_iter_ : int
+        Steps of the outer loop.
+    certificate_ : Certificate
+        What the fit can prove, for the centred targets, all outputs together.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MarginClassifier : The classifier on the same engines.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import MarginRegressor
+    >>> X = np.linspace(0.0, 6.0, 200)[:, None]
+    >>> machine = MarginRegressor(C=10.0, gamma=1.0).fit(X, 100.0 + np.sin(X[:, 0]))
+    >>> machine.engine_, bool(machine.score(X, 100.0 + np.sin(X[:, 0])) > 0.999)
+    ('exact', True)
+    >>> bool(machine.certificate_.gap < 1e-3)
+    True
+    """
+
+    C: float = positional(1.0, check.positive)
+    loss: str = keyword("squared", check.choice(*SQUARED, *LINEAR))
+    epsilon: float = keyword(0.1, check.not_negative)
+    quantile: float = keyword(0.5, check_quantile)
+    quantiles: Any = keyword(None, check_quantiles)
+    gamma: Any = keyword("scale", check.gamma)
+    fit_intercept: bool = keyword(True)
+    engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
+    cells: Any = keyword("auto", check.size_or_rows)
+    overlap: float = keyword(0.3, check.not_negative)
+    blend: float = keyword(0.2, check.not_negative)
+    vectors: Any = keyword("core", check.landmarks)
+    tol: float = keyword(1e-3, check.not_negative)
+    max_iter: int = keyword(10_000, check.count)
+    max_vectors: int | str = keyword("auto", check.word_or(("auto",), check.count))
+    max_time: float | None = keyword(None, check.none_or(check.positive))
+    verbose: int = keyword(0, check.verbosity)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MarginRegressor:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix of shape (n_samples, n_samples) if
+            ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a row of weight k is the same as k copies of it.
+
+        Returns
+        -------
+        self
+            The fitted regressor.
+        """
+        with self._fitting(X) as resources:
+            X, y = self._validated(X, y, multi_output=True, y_numeric=True)
+            y = np.asarray(y, dtype=np.float64)
+            targets = y.reshape(len(y), -1)
+            if self.quantiles is not None and targets.shape[1] > 1:
+                raise ValueError(
+                    f"quantiles need one output, but y has {targets.shape[1]}; fit each alone."
+                )
+            problem, scale, gamma = self._stated(X, targets, sample_weight, resources)
+            with reporting(self, len(y), X, y) as report:
+                fitted = self._fitted(problem, replace(resources, report=report), scale)
+        self.several_ = self.quantiles is not None
+        self.gamma_, self.n_outputs_, self.flat_ = gamma, targets.shape[1], y.ndim == 1
+        self._keep(problem, fitted, scale)
+        self._warn(fitted)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the prediction of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        with self._computing() as resources:
+            values = self._values(self._rows(X, resources))
+        if self.several_:
+            return np.sort(values, axis=1)
+        found: NDArray[np.float64] = values[:, 0] if self.flat_ else values
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R² of the predictions; with several quantiles, of that nearest to the median.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        float
+            R², at most 1.
+        """
+        found = self.predict(X)
+        if self.several_:
+            levels = np.sort(np.asarray(self.quantiles, dtype=np.float64))
+            found = found[:, int(np.abs(levels - 0.5).argmin())]
+        return float(r2_score(y, found, sample_weight=sample_weight))
+
+    def _values(self, rows: Rows) -> Matrix:
+        """Return the predictions of rows, a column for each output."""
+        vectors, coef = dense(self.support_vectors_), np.ascontiguousarray(self.dual_coef_.T)
+        kernel = self._kernel(self.gamma_)
+        if self.engine_ != "cells":
+            return Expansion(kernel, vectors, coef, self.intercept_).values(rows)
+        machines = CellMachines(
+            Partition(self.cell_centers_),
+            kernel,
+            vectors,
+            coef,
+            self.cell_offsets_,
+            self.intercept_,
+            float(self.blend),
+        )
+        return machines.values(rows)
+
+    # The steps of `fit`.
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.engine == "cells" and self._precomputed():
+            raise ValueError(
+                "engine='cells' cuts the space of the rows, which kernel='precomputed' does not "
+                "tell; give the rows and a kernel by name, or use engine='span'."
+            )
+        if self.loss in LINEAR and (self.engine in ("span", "cells") or not self.fit_intercept):
+            raise ValueError(
+                f"loss={self.loss!r} is there for engine='exact' with an intercept; use that, or "
+                "loss='squared_epsilon_insensitive'."
+            )
+        if self.quantiles is not None and self.loss != "quantile":
+            raise ValueError(
+                f"quantiles={self.quantiles!r} are for loss='quantile', not loss={self.loss!r}."
+            )
+
+    def _stated(
+        self, X: Any, targets: Matrix, sample_weight: Any, resources: Resources
+    ) -> tuple[Problem, TargetScale, float]:
+        """Return the problem of centred targets, their scale, and the kernel width."""
+        weight = self._weights(X, sample_weight)
+        # Equal rows of equal targets are merged; those of no weight leave no trace.
+        code, counted = np.zeros(len(weight), dtype=np.intp), weight > 0
+        code[counted] = np.unique(targets[counted], axis=0, return_inverse=True)[1].ravel()
+        distinct = distinct_rows(self._rows(X, resources), code, weight)
+        gamma = self._resolved_gamma(self.gamma, distinct)
+        check_prices(self.C, distinct.weight)
+        kept = targets[distinct.index]
+        scale = TargetScale.of(kept, distinct.weight, bool(self.fit_intercept))
+        epsilon = self.epsilon / scale.unit if self.loss == SQUARED[1] else 0.0
+        problem = Problem.of(
+            distinct.rows,
+            self._kernel(gamma),
+            distinct.code,
+            np.ones((1, 1)),
+            distinct.weight,
+            self.C,
+            distinct.index,
+            distinct.place,
+        ).with_targets((kept - scale.offset) / scale.unit, epsilon, float(bool(self.fit_intercept)))
+        return problem, scale, gamma
+
+    def _options(self, resources: Resources) -> ChoiceOptions:
+        """Return what the engines are to know of the parameters."""
+        limit = None if isinstance(self.max_vectors, str) else int(self.max_vectors)
+        named = isinstance(self.vectors, str)
+        return ChoiceOptions(
+            **vars(resources),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_vectors=limit,
+            landmarks=as_strategy(self.vectors, self.n_features_in_),
+            cells=self.cells,
+            overlap=self.overlap,
+            blend=self.blend,
+            engine=self.engine,
+            size_given=not isinstance(self.cells, str),
+            cuttable=named and limit is None and not self._precomputed(),
+            in_a_span=not named,
+        )
+
+    def _fitted(self, problem: Problem, resources: Resources, scale: TargetScale) -> Fitted:
+        """Return the machine by the engine that is wanted, or chosen."""
+        options = self._options(resources)
+        if self.loss in LINEAR:
+            self.engine_ = "exact"
+            # In the targets' units f grows by the unit, ½‖w‖² by its square.
+            price = self.C / scale.unit
+            if self.loss == "epsilon_insensitive":
+                return fit_exact_intervals(
+                    insensitive(problem, self.epsilon / scale.unit, price), options
+                )
+            levels = [self.quantile] if self.quantiles is None else list(self.quantiles)
+            return fit_exact_intervals(of_quantiles(problem, levels, price), options)
+        decision = Decision(self.engine, 0)
+        if self.engine == "auto" or (self.engine == "cells" and not options.size_given):
+            decision = choose_engine(problem, options)
+        self.engine_ = decision.engine
+        if decision.engine == "cells":
+            size = options.cells if options.size_given else decision.size
+            fitted: Fitted = fit_cells(problem, replace(options, cells=size))
+        else:
+            fitted = (fit_exact if decision.engine == "exact" else fit_span)(problem, options)
+        if not decision.reason:
+            return fitted
+        said = f"{fitted.certificate.stopped}; {decision.engine}: {decision.reason}"
+        return replace(fitted, certificate=replace(fitted.certificate, stopped=said))
+
+    def _keep(self, problem: Problem, fitted: Fitted, scale: TargetScale) -> None:
+        """Set the attributes of the prediction, in the units of the targets."""
+        vectors, coef = fitted.vectors, fitted.coef
+        self.support_ = None if fitted.index is None else problem.number[fitted.index]
+        if self.support_ is not None and fitted.intercept.ndim == 1:
+            order = np.argsort(self.support_)
+            self.support_, vectors, coef = self.support_[order], vectors[order], coef[order]
+        self.support_vectors_ = as_stored(vectors, problem.rows)
+        self.dual_coef_ = np.ascontiguousarray(coef.T) * scale.unit
+        self.intercept_ = fitted.intercept * scale.unit + scale.offset
+        self._drop("cell_centers_", "cell_offsets_")
+        if isinstance(fitted, FittedCells):
+            self.cell_centers_, self.cell_offsets_ = fitted.centers, fitted.offsets
+        found, square = fitted.certificate, scale.unit * scale.unit
+        full = None if found.full_dual is None else found.full_dual * square
+        self.certificate_ = replace(
+            found, primal=found.primal * square, dual=found.dual * square, full_dual=full
+        )
+        self.n_iter_ = found.n_iter
+
+    def _warn(self, fitted: Fitted) -> None:
+        """Say that the machine could be better."""
+        if not fitted.stop.converged:
+            reached = fitted.certificate
+            warn_user(
+                f"{type(self).__name__} stopped before its rule was met ({reached.stopped}), "
+                f"with a relative gap of {reached.gap:.2e}. The model is valid; for a better one "
+                "raise the limit or lower C, or loosen tol to accept it.",
+            )
