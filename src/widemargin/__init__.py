@@ -14,6 +14,7 @@ from widemargin.discriminant import (
     MaxMarginDA,
     PairwiseAccuracyDA,
 )
+from widemargin.outliers import MarginOneClass
 from widemargin.sparse import (
     ReducedSetClassifier,
     ReducedSVMClassifier,
@@ -36,6 +37,7 @@ __all__ = [
     "LocalityPreservingProjection",
     "MarginClassifier",
     "MarginClassifierCV",
+    "MarginOneClass",
     "MaxMarginDA",
     "MaxiMinDA",
     "PairwiseAccuracyDA",

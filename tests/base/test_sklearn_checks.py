@@ -11,6 +11,7 @@ from widemargin import (
     LocalityPreservingProjection,
     MarginClassifier,
     MarginClassifierCV,
+    MarginOneClass,
     MaxiMinDA,
     MaxMarginDA,
     PairwiseAccuracyDA,
@@ -44,6 +45,8 @@ ESTIMATORS = [
     MarginClassifierCV(
         Cs=[1.0], gammas=["scale", 0.1], cv=2, engine="cells", cells=8, per_cell=True, **ONE
     ),
+    MarginOneClass(),
+    MarginOneClass(0.1, engine="span", scale="robust", **ONE),
     SpanMap(),
     SpanMap(20, vectors="leverage", **ONE),
     SpanMap(20, vectors="core", gamma="mean_distance", **ONE),
