@@ -14,6 +14,7 @@ from widemargin.discriminant import (
     MaxMarginDA,
     PairwiseAccuracyDA,
 )
+from widemargin.outliers import MarginOneClass
 from widemargin.regression import MarginRegressor
 from widemargin.sparse import (
     ReducedSetClassifier,
@@ -37,6 +38,7 @@ __all__ = [
     "LocalityPreservingProjection",
     "MarginClassifier",
     "MarginClassifierCV",
+    "MarginOneClass",
     "MarginRegressor",
     "MaxMarginDA",
     "MaxiMinDA",

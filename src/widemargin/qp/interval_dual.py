@@ -122,7 +122,7 @@ def solve_interval_dual(
     >>> ones = np.ones(3)
     >>> found = solve_interval_dual(np.outer(x, x), y - 0.5, y + 0.5, ones, ones)
     >>> found.beta.round(6).tolist(), round(found.intercept, 6)
-    ([-1.0, 0.0, 1.0], -0.5)
+    ([0.0, -1.0, 1.0], 0.5)
     """
     machine = _Machine(K, low, high, below, above, pull, free_bias)
     limit = max(100 * machine.n, 10**6) if max_updates is None else max_updates
