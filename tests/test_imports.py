@@ -21,7 +21,7 @@ LEVELS = (
     ("cells", "directions", "pairs"),
     ("places",),
     ("base",),
-    ("discriminant", "sparse", "svm"),
+    ("discriminant", "outliers", "sparse", "svm"),
     ("plot", "widemargin"),
 )
 

@@ -14,6 +14,7 @@ from widemargin.discriminant import (
     MaxMarginDA,
     PairwiseAccuracyDA,
 )
+from widemargin.outliers import CoreVectorDescription
 from widemargin.sparse import (
     ReducedSetClassifier,
     ReducedSVMClassifier,
@@ -31,6 +32,7 @@ __all__ = [
     "BallVectorClassifier",
     "Certificate",
     "CoreVectorClassifier",
+    "CoreVectorDescription",
     "KernelFisherDA",
     "LocalFisherDA",
     "LocalityPreservingProjection",
