@@ -313,7 +313,9 @@ class _Enclosing:
             total = float(dual.alpha.sum())
             start = dual.alpha / total if total > 0 else start
         lifted = K + np.diag(slack)
-        point = solve_simplex(lifted, d, start=start, tol=1e-9, deadline=deadline)
+        point = SimplexPoint.at(lifted, d, start)
+        if not (self.options.soft and even and len(core) > self.options.batch):
+            point = solve_simplex(lifted, d, start=start, tol=1e-9, deadline=deadline)
         return self._seen(core, point, looked, passes, values + len(core) ** 2)
 
     def _seen(

@@ -95,7 +95,7 @@ def solve_simplex(
     noise = 64.0 * np.finfo(float).eps * float(np.abs(d).max(initial=0.0))
     support = np.flatnonzero(alpha)
     for _ in range(_WALKS * len(d)):
-        alpha = _walked(K, point, support)
+        alpha = _walked(K, point, support, deadline)
         point = SimplexPoint.at(K, d, alpha)
         stuck = point.value <= best
         best = max(best, point.value)
@@ -106,10 +106,12 @@ def solve_simplex(
     return point
 
 
-def _walked(K: Matrix, point: SimplexPoint, support: IndexArray) -> Vector:
+def _walked(
+    K: Matrix, point: SimplexPoint, support: IndexArray, deadline: Deadline | None
+) -> Vector:
     """Return the best shares of a support, or of those of its points that do not leave."""
     alpha, slope = point.alpha.copy(), point.slope.copy()
-    while len(support) > 1:
+    while len(support) > 1 and not (deadline is not None and deadline.passed):
         step, length = _direction(K, alpha, slope, support)
         falls = np.flatnonzero(step < 0.0)
         room = -alpha[support[falls]] / step[falls]
