@@ -21,7 +21,7 @@ LEVELS = (
     ("cells", "directions", "pairs"),
     ("places",),
     ("base",),
-    ("discriminant", "regression", "sparse", "svm"),
+    ("discriminant", "outliers", "regression", "sparse", "svm"),
     ("plot", "widemargin"),
 )
 

@@ -14,7 +14,7 @@ from widemargin.discriminant import (
     MaxMarginDA,
     PairwiseAccuracyDA,
 )
-from widemargin.outliers import MarginOneClass
+from widemargin.outliers import CoreVectorDescription, MarginOneClass
 from widemargin.regression import MarginRegressor
 from widemargin.sparse import (
     ReducedSetClassifier,
@@ -33,6 +33,7 @@ __all__ = [
     "BallVectorClassifier",
     "Certificate",
     "CoreVectorClassifier",
+    "CoreVectorDescription",
     "KernelFisherDA",
     "LocalFisherDA",
     "LocalityPreservingProjection",

@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from widemargin import (
     BallVectorClassifier,
     CoreVectorClassifier,
+    CoreVectorDescription,
     KernelFisherDA,
     LocalFisherDA,
     LocalityPreservingProjection,
@@ -85,6 +86,8 @@ ESTIMATORS = [
     MaxiMinDA(
         1, sharpness=float("inf"), shrinkage=0.1, C=10.0, loss="squared_hinge", n_init=0, **ONE
     ),
+    CoreVectorDescription(),
+    CoreVectorDescription(C=1.0, kernel="linear", **ONE),
     SparseMarginClassifier(max_iter=2),
     SparseMarginClassifier(2, loss="squared_hinge", init="random", grow="double", **FEW),
     SparseMarginClassifier(3, share_vectors=True, kernel="linear", **FEW),
