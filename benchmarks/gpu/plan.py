@@ -103,7 +103,11 @@ def machines(quick: bool) -> list[OnDevice]:
         )
     )
     task = "benchmarks.gpu.peers.recursive_features"
-    found.append(_of_set(*(MACHINES, XRFM, "covtype_seven_100000", {}), requires="xrfm", task=task))
+    found.append(
+        _of_set(
+            *(MACHINES, XRFM, "covtype_seven_100000", {}), requires="xrfm", task=task, repeats=1
+        )
+    )
     return found
 
 
