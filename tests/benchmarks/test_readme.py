@@ -84,6 +84,9 @@ ALLOWED = (
     "the best p is found to 1 %",
     "(1 % of the objective for 0.1 %)",
     "two steps gain less than 1 %",
+    # docs: what is proved of the ball of a stream.
+    "(1 + √2)/2 times the smallest radius",
+    "1.22 + O(ε) by Chan and Pathak",
 )
 
 
