@@ -8,10 +8,10 @@ Two levels: centres are in groups, each about a middle. A row looks for its `PRO
 middles, and for the nearest centres among those of their groups. That *defines* its cell: nothing
 is approximated at one place and exact at another. With G groups a row is compared with about
 G + PROBED · n_cells / G points, the least at G = √(PROBED · n_cells).
-In the twenty and more dimensions in which cells are many, distances differ too little for the
-triangle inequality to leave groups out, so the nearest of all centres would cost as much as
-comparing all. (H. Jégou, M. Douze, C. Schmid, "Product quantization for nearest neighbor search",
-IEEE PAMI 33, 2011, section IV: the inverted file, several lists of which are looked at.)
+The nearest of all centres would need bounds by which groups can be left out; distances of many
+dimensions differ little, and such bounds were not tried. (H. Jégou, M. Douze, C. Schmid, "Product
+quantization for nearest neighbor search", IEEE PAMI 33, 2011, section IV: the
+inverted file, several lists of which are looked at.)
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from widemargin.device.namespace import (
     given_back,
     is_device_array,
     named_device,
-    own_stream,
     to_numpy,
     worked_on,
 )
@@ -36,7 +35,6 @@ __all__ = [
     "kernel_with",
     "moments",
     "named_device",
-    "own_stream",
     "to_numpy",
     "worked_on",
 ]

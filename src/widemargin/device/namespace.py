@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import local
 from typing import Any
 
 import array_api_compat
@@ -36,8 +35,6 @@ _PINNED_FROM = 1 << 20
 _PINNED_TO = 1 << 29
 # The part of a device's free memory that "auto" stands for.
 _SHARE_OF_FREE = 0.75
-# The queue of work on each GPU that belongs to a thread.
-_streams = local()
 
 
 @dataclass(frozen=True)
@@ -228,22 +225,3 @@ def exact_products(device: Device | None) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-@contextmanager
-def own_stream(device: Device) -> Iterator[None]:
-    """Let what this thread does on a GPU not wait for what others do there.
-
-    What was begun before is finished first. Answers must be brought to this machine inside.
-    """
-    if not device.is_cuda:
-        yield
-        return
-    import torch
-
-    known = vars(_streams).setdefault("of", {})
-    stream = known.setdefault(str(device), None) or torch.cuda.Stream(device.where)
-    known[str(device)] = stream
-    stream.wait_stream(torch.cuda.default_stream(device.where))
-    with torch.cuda.stream(stream):
-        yield
