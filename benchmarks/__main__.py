@@ -20,6 +20,7 @@ BENCHMARKS = {
     "gpu": "fits on a GPU, from arrays of the device and of NumPy; a search; floors",
     "papers": "cells of the papers' tables that are met, short or not run, and why",
     "readme": "writes the figures of README.md from the results; --check only compares",
+    "stream": "the ball of ten million rows that come in blocks: seconds, memory, radius",
     "span": "the span fit: over its floor, growth with the rows, cross-validation, features",
 }
 

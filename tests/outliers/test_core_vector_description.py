@@ -1,14 +1,20 @@
 """The smallest enclosing ball against quadratic programs, and its stream against the whole."""
 
+import pickle
+import time
+
 import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from widemargin import CoreVectorDescription
+from widemargin.balls import enclosing
 
 KERNELS = {
     "linear": lambda X: linear_kernel(X),
@@ -178,3 +184,99 @@ def test_a_stream_goes_on_after_fit():
 def test_only_a_hard_ball_can_follow_a_stream(parameters):
     with pytest.raises(AttributeError, match="partial_fit"):
         CoreVectorDescription(**parameters).partial_fit(np.eye(3))
+
+
+def valid(machine, X):
+    """Return whether a ball is one: its shares add up, its bounds and its scores are in order."""
+    assert machine.dual_coef_.sum() == pytest.approx(1.0) and (machine.dual_coef_ > 0).all()
+    reached = machine.certificate_
+    assert reached.scope == "full" and reached.dual <= reached.primal
+    scores = machine.decision_function(X)
+    return bool(np.isfinite(scores).all() and np.isfinite(machine.radius_))
+
+
+def test_many_vectors_end_at_once_with_what_they_would_be():
+    X = np.random.default_rng(9).normal(size=(40_000, 10))
+    machine = CoreVectorDescription(C=1e-5, epsilon=1e-2)
+    with pytest.warns(ConvergenceWarning, match=r"vectors or more are needed.*raise epsilon or C"):
+        machine.fit(X)
+    assert len(machine.support_) <= 2048
+    assert valid(machine, X[:1000])
+
+
+@pytest.mark.parametrize("C", [None, 1e-2])
+def test_time_holds_and_leaves_a_valid_ball(C):
+    X = np.random.default_rng(10).normal(size=(40_000, 10))
+    machine = CoreVectorDescription(C=C, epsilon=1e-6, max_time=0.2)
+    begun = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0\.2 reached"):
+        machine.fit(X)
+    assert time.perf_counter() - begun < 5.0
+    assert valid(machine, X[:1000])
+    if C is None:
+        assert (machine.predict(X) == 1).all()
+
+
+def test_an_interrupt_leaves_a_valid_ball(monkeypatch):
+    X, calls = np.random.default_rng(11).normal(size=(2000, 5)), []
+    seen = enclosing._Enclosing._squares
+
+    def interrupted(*given):
+        calls.append(given)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return seen(*given)
+
+    monkeypatch.setattr(enclosing._Enclosing, "_squares", interrupted)
+    machine = CoreVectorDescription(C=None, epsilon=1e-6)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        machine.fit(X)
+    assert len(calls) == 4 and valid(machine, X) and (machine.predict(X) == 1).all()
+
+
+def test_a_ball_is_pickled_and_read_from_a_file_that_cannot_be_written(tmp_path):
+    X = np.random.default_rng(12).normal(size=(500, 4))
+    np.save(tmp_path / "rows.npy", X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    for C in (None, 1.0):
+        machine = CoreVectorDescription(C=C).fit(X)
+        there = pickle.loads(pickle.dumps(CoreVectorDescription(C=C).fit(mapped)))
+        np.testing.assert_array_equal(there.decision_function(mapped), machine.decision_function(X))
+    there = pickle.loads(pickle.dumps(CoreVectorDescription(C=None).partial_fit(mapped[:300])))
+    assert (there.partial_fit(mapped[300:]).predict(mapped) == 1).all()
+
+
+def test_a_stream_says_when_the_ball_of_a_block_was_not_solved():
+    X = np.random.default_rng(13).normal(size=(600, 5))
+    machine = CoreVectorDescription(C=None, epsilon=1e-6, max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 reached"):
+        machine.partial_fit(X)
+    assert (machine.predict(X) == 1).all() and machine.certificate_.stopped == "max_iter=2 reached"
+
+
+def test_a_stream_that_has_let_rows_go_is_within_its_own_certificate():
+    X = np.random.default_rng(14).normal(size=(20_000, 4))
+    epsilon = 0.01
+    machine = CoreVectorDescription(C=None, kernel="linear", epsilon=epsilon)
+    for block in np.array_split(X, 40):
+        machine.partial_fit(block)
+    assert len(machine.cover_rows_) <= 4096 < len(X)
+    assert machine.cover_reach_.max() > 0
+    whole = CoreVectorDescription(C=None, kernel="linear", epsilon=1e-5).fit(X)
+    assert (machine.predict(X) == 1).all()
+    assert np.sqrt(machine.certificate_.dual) <= whole.radius_ * (1 + 1e-9)
+    assert machine.radius_ <= (1 + machine.certificate_.eps) * whole.radius_ * (1 + 1e-9)
+    assert machine.radius_ <= (1 + epsilon) * whole.radius_
+
+
+def checks_of_a_hard_ball():
+    """Yield scikit-learn's checks, but for those that want outliers among the training rows."""
+    for machine, check in estimator_checks_generator(CoreVectorDescription(C=None, n_jobs=1)):
+        name = getattr(check, "func", check).__name__
+        if "outlier" not in name:
+            yield pytest.param(machine, check, id=name)
+
+
+@pytest.mark.parametrize(("machine", "check"), list(checks_of_a_hard_ball()))
+def test_a_hard_ball_meets_scikit_learns_contract(machine, check):
+    check(machine)

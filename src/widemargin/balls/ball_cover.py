@@ -44,12 +44,12 @@ from widemargin.arrays import Matrix, Vector
 from widemargin.balls.enclosing import (
     EnclosingBall,
     EnclosingOptions,
-    SquaredDistances,
     fit_enclosing,
-    in_input_space,
 )
+from widemargin.balls.squared_distances import SquaredDistances, in_input_space
 from widemargin.expansion import Expansion
 from widemargin.kernels import Kernel
+from widemargin.loop import Stop
 from widemargin.problem import Problem
 from widemargin.rows import Rows, as_rows
 
@@ -150,8 +150,8 @@ def extended(
     *,
     most: int = 16,
     keep: int = 2048,
-) -> tuple[BallCover, int]:
-    """Return the cover of a stream after another block, and kernel values that it took.
+) -> tuple[BallCover, int, Stop | None]:
+    """Return the cover after another block, the kernel values it took, and how its ball ended.
 
     Parameters
     ----------
@@ -174,18 +174,20 @@ def extended(
         near = np.argsort(distance[:, 0], kind="stable")[: max(0, problem.n - keep)]
         waiting = np.setdiff1d(np.arange(problem.n), near)
         reach = distance[near].max(axis=0, initial=0.0)
-        return replace(cover, reach=reach, buffer=rows.take(waiting)), ball.certificate.n_kernel
+        cover = replace(cover, reach=reach, buffer=rows.take(waiting))
+        return cover, ball.certificate.n_kernel, ball.stop
     distance = cover.distances(kernel, rows)
     n_kernel = problem.n * len(cover.vectors)
     waiting = np.flatnonzero(~(distance <= cover.reach).any(axis=1))
     if not len(waiting):
-        return cover, n_kernel
+        return cover, n_kernel, None
     furthest = max(cover.furthest, float(distance[waiting, -1].max()))
     buffer = np.concatenate([cover.buffer, rows.take(waiting)])
     cover = replace(cover, buffer=buffer, furthest=furthest)
     if furthest <= (1.0 + options.epsilon) * cover.radius[-1] and len(buffer) <= 2 * keep:
-        return cover, n_kernel
-    return _with_ball(cover, kernel, options, most, keep), n_kernel
+        return cover, n_kernel, None
+    cover, stop = _with_ball(cover, kernel, options, most, keep)
+    return cover, n_kernel, stop
 
 
 def of_ball(ball: EnclosingBall, buffer: NDArray[Any]) -> BallCover:
@@ -197,7 +199,7 @@ def of_ball(ball: EnclosingBall, buffer: NDArray[Any]) -> BallCover:
 
 def _with_ball(
     cover: BallCover, kernel: Kernel, options: EnclosingOptions, most: int, keep: int
-) -> BallCover:
+) -> tuple[BallCover, Stop]:
     """Return the cover with the ball of its core sets and of the rows that wait."""
     points = np.concatenate([cover.vectors, cover.buffer])
     rows = as_rows(points, memory=options.memory, threads=options.threads)
@@ -220,7 +222,7 @@ def _with_ball(
         cover.buffer[np.sort(waiting)],
         float(distance.max(initial=0.0)),
     )
-    return _thinned(everything, kernel, options.epsilon, most)
+    return _thinned(everything, kernel, options.epsilon, most), ball.stop
 
 
 def _thinned(cover: BallCover, kernel: Kernel, epsilon: float, most: int) -> BallCover:

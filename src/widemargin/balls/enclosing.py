@@ -19,18 +19,18 @@ for all of them at first.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.balls.squared_distances import SquaredDistances
 from widemargin.certificate import Certificate
-from widemargin.expansion import Expansion, MachineOptions
+from widemargin.expansion import MachineOptions
 from widemargin.kernel_between import KernelBetween
-from widemargin.kernels import Kernel
-from widemargin.kernels.kernel import check_diagonal, check_finite
+from widemargin.kernels.kernel import check_finite
 from widemargin.loop import Ended, Limits, Stop, bounds, run
 from widemargin.problem import Problem
 from widemargin.qp.margin_dual import solve_margin_dual
@@ -41,6 +41,13 @@ _MATRIX_SHARE = 0.2
 # A ridge that makes a hard ball a soft one for a start, beside k(x, x), and the gap of that start.
 _RIDGE = 1e-8
 _START_GAP = 1e-9
+# Vectors beyond which a core set is the wrong tool, for the program on them takes minutes; those
+# that are taken all the same, for a fair ball; and those after which the need can be told.
+_FEW = 10_000
+_FAIR = 2048
+_TELLING = 512
+# What a row costs beside its kernel values, in kernel values.
+_ROW_COST = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +111,16 @@ class _State:
     looked: IndexArray | None
     radius2: float
     primal: float
+    norm2: float
+    pace: float
     n_passes: int
     n_kernel: int
+    needed: int = 0
     exhausted: bool = False
+
+
+class _TimeOver(Exception):
+    """The deadline came in the middle of a look at rows."""
 
 
 def fit_enclosing(problem: Problem, options: EnclosingOptions) -> EnclosingBall:
@@ -118,81 +132,12 @@ def fit_enclosing(problem: Problem, options: EnclosingOptions) -> EnclosingBall:
     used = np.flatnonzero(state.point.alpha > 0)
     index = state.core[used]
     alpha, vectors = state.point.alpha[used], problem.rows.take(index)
-    norm2 = center_norm2(problem.kernel, vectors, alpha, problem, index)
     return EnclosingBall(
-        vectors, index, alpha, norm2, state.radius2, result.certificate, result.stop
+        vectors, index, alpha, state.norm2, state.radius2, result.certificate, result.stop
     )
 
 
-def center_norm2(
-    kernel: Kernel, vectors: NDArray[Any], alpha: Vector, problem: Problem, index: IndexArray
-) -> float:
-    """Return ‖c‖², which distances by an expansion need; 0 where they do not."""
-    if in_input_space(kernel, vectors):
-        return 0.0
-    return float(alpha @ _matrix(problem, index) @ alpha)
-
-
-def in_input_space(kernel: Kernel, vectors: Any) -> bool:
-    """Return whether distances are those of the rows themselves."""
-    return kernel.name == "linear" and not sparse.issparse(vectors)
-
-
-@dataclass(frozen=True)
-class SquaredDistances:
-    """Visitor: squared distances of rows from centres, a column for each.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        The kernel.
-    vectors : ndarray of shape (m, n_features)
-        Vectors of all centres.
-    alpha : ndarray of shape (m, n_centres)
-        Their shares.
-    norm2 : ndarray of shape (n_centres,)
-        ‖c‖² of each.
-    number : ndarray of int
-        The rows' numbers in the data (columns of a precomputed kernel).
-    at_a_time : int
-        Vectors to set against a block at a time.
-    """
-
-    kernel: Kernel
-    vectors: NDArray[Any]
-    alpha: Matrix
-    norm2: Vector
-    number: IndexArray
-    at_a_time: int = 16384
-
-    def __call__(self, block: Any, where: slice) -> Matrix:
-        """Return the distances of a block."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if in_input_space(self.kernel, block):
-                found = self._of_differences(block)
-            else:
-                values = Expansion(self.kernel, self.vectors, self.alpha)(block, self.at_a_time)
-                diagonal = self.kernel.diagonal(block, self.number[where])
-                check_diagonal(self.kernel, diagonal)
-                norm2 = self.norm2
-                if self.kernel.name == "linear":
-                    centres = self.alpha.T @ self.vectors
-                    norm2 = np.einsum("ij,ij->i", centres, centres)
-                found = diagonal[:, None] - 2.0 * values + norm2
-            check_finite(self.kernel, found)
-        return np.maximum(found, 0.0)
-
-    def _of_differences(self, block: NDArray[Any]) -> Matrix:
-        # Without cancellation, however far from the origin the rows lie.
-        centres = self.alpha.T @ self.vectors.astype(np.float64)
-        columns = []
-        for centre in centres:
-            apart = block - centre
-            columns.append(np.einsum("ij,ij->i", apart, apart))
-        return np.column_stack(columns)
-
-
-def _matrix(problem: Problem, core: IndexArray) -> Matrix:
+def _matrix(problem: Problem, core: IndexArray, threads: int) -> Matrix:
     """Return kernel values among core rows; those of a linear kernel about their mean."""
     if problem.kernel.name == "linear":
         vectors = problem.rows.take(core).astype(np.float64)
@@ -203,8 +148,10 @@ def _matrix(problem: Problem, core: IndexArray) -> Matrix:
         return np.asarray(gram)
     K = np.empty((len(core), len(core)))
     between = KernelBetween(problem.kernel, problem.rows, np.float64, None)
-    between.values(core, core, K)
-    return 0.5 * (K + K.T)
+    between.values(core, core, K, threads)
+    K += K.T.copy()
+    K *= 0.5
+    return K
 
 
 class _Enclosing:
@@ -228,21 +175,41 @@ class _Enclosing:
         return self._solved(np.zeros(1, dtype=np.intp), np.ones(1), looked, 0, 0)
 
     def step(self, state: _State) -> _State:
-        """Let the furthest rows join, or look at all rows where none of the sample lies outside."""
-        outside = self._outside(state)
-        if state.looked is not None and (self._good(state) or not len(outside)):
-            kept = state.core[state.point.alpha > 0], state.point.alpha[state.point.alpha > 0]
-            return self._solved(*kept, None, state.n_passes, state.n_kernel)
-        kept_core = state.core[state.point.alpha > 0]
-        alpha = state.point.alpha[state.point.alpha > 0]
-        most = min(max(self.options.batch, len(alpha)), self.capacity - len(alpha))
+        """Let the furthest rows join, or look at all rows where none of the sample lies outside.
+
+        A look at all rows that the deadline cuts short leaves the state as it was; the first of
+        them is not, for without it nothing is known of all rows.
+        """
+        outside, held = self._outside(state), int((state.point.alpha > 0).sum())
+        most = min(max(self.options.batch, held), self._capacity(state) - held)
+        if state.looked is not None:
+            affordable = min(most, self._affordable(state) - held)
+            if self._good(state) or not len(outside) or affordable < min(most, self.options.batch):
+                return self._on_all_rows(state)
+            most = affordable
         if most <= 0 or not len(outside):
-            return replace(state, exhausted=True)
+            return self._on_all_rows(replace(state, exhausted=True))
+        try:
+            return self._joined(state, outside, most)
+        except _TimeOver:
+            return state
+
+    def _joined(self, state: _State, outside: IndexArray, most: int) -> _State:
+        """Return the ball with the furthest rows in the core set."""
+        used = state.point.alpha > 0
         far = outside[np.argsort(-state.squares[outside], kind="stable")[:most]]
         new = far if state.looked is None else state.looked[far]
-        core = np.concatenate([kept_core, new])
-        start = np.concatenate([alpha, np.zeros(len(new))])
+        core = np.concatenate([state.core[used], new])
+        start = np.concatenate([state.point.alpha[used], np.zeros(len(new))])
         return self._solved(core, start, state.looked, state.n_passes, state.n_kernel)
+
+    def _on_all_rows(self, state: _State) -> _State:
+        """Return the state with all rows looked at."""
+        if state.looked is None:
+            return state
+        point, counts = state.point, (state.n_passes, state.n_kernel)
+        seen = self._seen(state.core, point, state.norm2, None, counts, patient=True)
+        return replace(seen, exhausted=state.exhausted)
 
     def certificate(self, state: _State) -> Certificate:
         """Return the objective of the ball and its lower bound."""
@@ -267,6 +234,11 @@ class _Enclosing:
         if state.looked is None and self._good(state):
             return Stop(Ended.SOLVED, f"radius within 1 + {self.options.epsilon:g}")
         if state.exhausted:
+            if state.needed:
+                return Stop(
+                    Ended.CAPACITY,
+                    f"about {state.needed:,} vectors or more are needed, too many for a core set",
+                )
             if len(state.core[state.point.alpha > 0]) >= self.capacity:
                 return Stop(Ended.CAPACITY, f"{self.name} reached")
             return Stop(Ended.PRECISION, "nothing left to refine at this precision")
@@ -274,11 +246,37 @@ class _Enclosing:
 
     def finish(self, state: _State) -> _State:
         """Return the state with all rows looked at."""
-        if state.looked is None:
-            return state
-        return self._seen(state.core, state.point, None, state.n_passes, state.n_kernel)
+        return self._on_all_rows(state)
 
     # What the steps are made of.
+
+    def _capacity(self, state: _State) -> int:
+        """Return how many vectors there may be: few where no number of them that helps is few."""
+        return min(self.capacity, _FAIR) if state.needed else self.capacity
+
+    def _affordable(self, state: _State) -> int:
+        """Return for how many vectors half the time left is enough to look at all rows."""
+        left = self.options.deadline.left()
+        if left is None:
+            return self.capacity
+        most = 0.5 * left / (state.pace * self.problem.n + 1e-12) - _ROW_COST
+        return int(min(self.capacity, most))
+
+    def _needed(self, squares: Vector, weight: Vector, held: int) -> int:
+        """Return how many vectors a soft ball needs at the least, if those are too many; or 0.
+
+        On m rows Σ D α² ≥ 1 / (4 C m max s), and the rest of the dual is at most the squared radius
+        of any ball around all rows: the largest square. A sample stands for all rows.
+        """
+        if not self.options.soft or self.options.max_vectors is not None or held < _TELLING:
+            return 0
+        C, epsilon = float(self.problem.C[0]), self.options.epsilon
+        scale = self.problem.weight.sum() / weight.sum()
+        furthest = float(squares.max())
+        room = furthest - best_radius(squares, C * scale * weight)[1]
+        room += epsilon * (2.0 + epsilon) * furthest
+        needed = 1.0 / max(4.0 * C * float(self.problem.weight.max()) * room, 1e-300)
+        return int(min(needed, 1e15)) if needed > min(self.capacity, _FEW) else 0
 
     def _noise(self, state: _State) -> float:
         return 1e-12 * float(max(state.squares.max(), state.point.value, 0.0)) + 1e-300
@@ -300,8 +298,8 @@ class _Enclosing:
     def _solved(
         self, core: IndexArray, start: Vector, looked: IndexArray | None, passes: int, values: int
     ) -> _State:
-        K, slack = _matrix(self.problem, core), self.slack[core]
-        d = np.ascontiguousarray(np.diag(K))
+        K, slack = _matrix(self.problem, core, self.options.threads), self.slack[core]
+        d = np.diag(K).copy()
         deadline = self.options.deadline
         even = self.problem.kernel.constant_diagonal is not None
         if even and len(core) > self.options.batch:
@@ -312,44 +310,34 @@ class _Enclosing:
             dual = solve_margin_dual(K, ones, ridge, gap=_START_GAP, deadline=deadline)
             total = float(dual.alpha.sum())
             start = dual.alpha / total if total > 0 else start
-        lifted = K + np.diag(slack)
-        point = SimplexPoint.at(lifted, d, start)
+        np.fill_diagonal(K, d + slack)
+        point = SimplexPoint.at(K, d, start)
         if not (self.options.soft and even and len(core) > self.options.batch):
-            point = solve_simplex(lifted, d, start=start, tol=1e-9, deadline=deadline)
-        return self._seen(core, point, looked, passes, values + len(core) ** 2)
+            point = solve_simplex(K, d, start=start, tol=1e-9, deadline=deadline)
+        np.fill_diagonal(K, d)
+        # Of a linear kernel it is the matrix about a mean, and distances do not need the norm.
+        linear = self.problem.kernel.name == "linear"
+        norm2 = 0.0 if linear else float(point.alpha @ (K @ point.alpha))
+        return self._seen(core, point, norm2, looked, (passes, values + len(core) ** 2))
 
     def _seen(
         self,
         core: IndexArray,
         point: SimplexPoint,
+        norm2: float,
         looked: IndexArray | None,
-        passes: int,
-        values: int,
+        counts: tuple[int, int],
+        patient: bool = False,
     ) -> _State:
-        """Return the state after a look at rows."""
-        problem, rows = self.problem, self.problem.rows
+        """Return the state after a look at rows, which the deadline ends unless it is patient."""
+        problem, begun = self.problem, perf_counter()
         used = point.alpha > 0
-        index, alpha = core[used], point.alpha[used]
-        vectors = rows.take(index)
-        norm2 = center_norm2(problem.kernel, vectors, alpha, problem, index)
-        number = problem.number if looked is None else problem.number[looked]
-        visit = SquaredDistances(
-            problem.kernel,
-            vectors,
-            alpha[:, None],
-            np.array([norm2]),
-            number,
-            rows.vectors_at_a_time,
-        )
-        width = min(len(vectors), rows.vectors_at_a_time) + 2
-        squares = rows.gather(visit, looked, width=width)[:, 0]
+        squares = self._squares(core[used], point.alpha[used], norm2, looked, patient)
+        taken, n_values = perf_counter() - begun, len(squares) * int(used.sum())
         weight = problem.weight if looked is None else problem.weight[looked]
         radius2 = primal = float(squares.max())
         if self.options.soft:
-            # A sample stands for all rows.
-            weight = weight * (problem.weight.sum() / weight.sum())
             radius2, primal = best_radius(squares, float(problem.C[0]) * weight)
-        full = looked is None
         return _State(
             core,
             point,
@@ -357,9 +345,39 @@ class _Enclosing:
             looked,
             radius2,
             primal,
-            passes + full,
-            values + len(squares) * len(vectors),
+            norm2,
+            taken / (len(squares) * (int(used.sum()) + _ROW_COST)),
+            counts[0] + (looked is None),
+            counts[1] + n_values,
+            self._needed(squares, weight, int(used.sum())),
         )
+
+    def _squares(
+        self,
+        index: IndexArray,
+        alpha: Vector,
+        norm2: float,
+        looked: IndexArray | None,
+        patient: bool,
+    ) -> Vector:
+        """Return the squared distances of rows from the centre."""
+        rows, number = self.problem.rows, self.problem.number
+        vectors = rows.take(index)
+        visit = SquaredDistances(
+            self.problem.kernel,
+            vectors,
+            alpha[:, None],
+            np.array([norm2]),
+            number if looked is None else number[looked],
+            rows.vectors_at_a_time,
+        )
+        width = min(len(vectors), rows.vectors_at_a_time) + 2
+        parts = []
+        for part in rows.scan(visit, looked, width=width):
+            parts.append(part[:, 0])
+            if self.options.deadline.passed and not patient:
+                raise _TimeOver
+        return np.concatenate(parts)
 
 
 def best_radius(squares: Vector, price: Vector) -> tuple[float, float]:

@@ -15,10 +15,9 @@ from widemargin.arrays import IndexArray, Vector
 from widemargin.balls.ball_cover import BallCover, extended
 from widemargin.balls.enclosing import (
     EnclosingOptions,
-    SquaredDistances,
     fit_enclosing,
-    in_input_space,
 )
+from widemargin.balls.squared_distances import SquaredDistances, in_input_space
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
@@ -31,7 +30,7 @@ from widemargin.base.estimator import (
 )
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.certificate import Certificate
-from widemargin.loop import Resources, Stop, bounds
+from widemargin.loop import Ended, Resources, Stop, bounds
 from widemargin.problem import Problem, check_prices
 from widemargin.rows import distinct_rows
 
@@ -206,10 +205,12 @@ class CoreVectorDescription(OutlierMixin, CallbackSupportMixin, KernelEstimator)
                 X, sample_weight, resources, self.gamma_ if known else None
             )
             before = self._cover() if known else None
-            cover, n_kernel = extended(before, problem, self._options(resources))
+            cover, n_kernel, stop = extended(before, problem, self._options(resources))
             weight, radius = cover.around(problem.kernel)
         self.gamma_, self.support_ = gamma, None
         self._keep_cover(cover, weight, radius, problem, n_kernel)
+        if stop is not None and not stop.converged:
+            self._keep_stopped(stop)
         return self
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
@@ -379,11 +380,18 @@ class CoreVectorDescription(OutlierMixin, CallbackSupportMixin, KernelEstimator)
         stored = as_stored(cover.vectors[used], problem.rows)
         self._keep(stored, cover.vectors[used], alpha[used], norm2, radius**2, certificate)
 
+    def _keep_stopped(self, stop: Stop) -> None:
+        """Say that the ball of a block was not solved; the certificate holds all the same."""
+        self.certificate_ = replace(self.certificate_, stopped=stop.reason)
+        self._warn(stop)
+
     def _warn(self, stop: Stop) -> None:
         if not stop.converged:
             reached = self.certificate_
+            remedy = "raise the limit, or epsilon to accept it."
+            if self.C is not None and stop.kind is Ended.CAPACITY:
+                remedy = "raise epsilon or C (fewer rows outside), or use MarginOneClass."
             warn_user(
                 f"CoreVectorDescription stopped before its rule was met ({reached.stopped}), with "
-                f"a relative gap of {reached.gap:.2e}. The ball is valid; raise the limit, or "
-                "epsilon to accept it."
+                f"a relative gap of {reached.gap:.2e}. The ball is valid; {remedy}"
             )

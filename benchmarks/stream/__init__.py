@@ -1,0 +1,3 @@
+"""The ball of a stream: ten million rows, block after block, in memory that does not grow."""
+
+from benchmarks.stream.command import main as main
