@@ -27,6 +27,8 @@ COMPARE = "benchmarks.regression.fit.compare"
 QUANTILES = "benchmarks.regression.fit.intervals"
 QUICK_SETS = ("waves",)
 PARTS = (FIT, LIMITED, INTERVALS)
+# Seconds for the machines that share a process: none of them should be cut off.
+PATIENCE = 600.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ def main(argv: Sequence[str]) -> None:
     options = parser.parse_args(argv)
     session = MergedSession.of(options, "regression", said)
     sets = [split_name(name, k) for k in range(options.splits) for name in options.sets]
-    session.run(plan(QUICK_SETS if options.quick else sets, options.parts, options.timeout))
+    measurements = plan(QUICK_SETS if options.quick else sets, options.parts, options.timeout)
+    session.run([one for one in measurements if one.part == LIMITED])
+    session.timeout = max(PATIENCE, options.timeout)
+    session.run([one for one in measurements if one.part != LIMITED])
     records = session.records
     tables = [
         machine_table(records, "rmse", "RMSE on the test rows, in units of sd(y)", 4),

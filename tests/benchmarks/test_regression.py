@@ -44,7 +44,7 @@ def test_a_quick_run_of_regression_fills_its_page(tmp_path):
     regression.main(["--quick", "--threads", "1", "--results", str(tmp_path)])
     records = json.loads((tmp_path / "regression_quick.json").read_text())["records"]
     assert [record["status"] for record in records] == ["ok"] * 3, records
-    fast, limited, intervals = records
+    limited, fast, intervals = records
     errors = {name: one["rmse"] for name, one in (fast["machines"] | limited["machines"]).items()}
     # The noise is 0.2, the deviation of the target more than 0.8.
     assert all(0.15 < error < 0.6 for error in errors.values()), errors
