@@ -18,6 +18,8 @@ BENCHMARKS = {
     "middle": "150 to 60,000 rows, C and γ given: beside LIBSVM and others; searches",
     "places": "out of core and on a Dask cluster: agreement, deaths, growth, peers, cells",
     "gpu": "fits on a GPU, from arrays of the device and of NumPy; a search; floors",
+    "regression": "ten sets beside SVR, kernel ridge, trees: error, time, coverage of intervals",
+    "outliers": "the 24 sets of ADBench beside OneClassSVM, forests, neighbours: AUC, time",
     "papers": "cells of the papers' tables that are met, short or not run, and why",
     "readme": "writes the figures of README.md from the results; --check only compares",
     "stream": "the ball of ten million rows that come in blocks: seconds, memory, radius",
@@ -27,7 +29,7 @@ BENCHMARKS = {
 
 def listing() -> str:
     lines = ["usage: python -m benchmarks NAME [options]   (NAME --help for the options)", ""]
-    lines += [f"  {name:<8}{sentence}" for name, sentence in BENCHMARKS.items()]
+    lines += [f"  {name:<11}{sentence}" for name, sentence in BENCHMARKS.items()]
     return "\n".join(lines)
 
 

@@ -264,6 +264,45 @@ def shifted(digits: Sequence[int], rows: int | None = None) -> Callable[[Arrays]
     return prepare
 
 
+def published_split(number: int) -> Callable[[Arrays], Parts]:
+    """One of the published splits of a set for regression, counted from 0.
+
+    Columns and targets have the mean and the deviation of the training rows: an error is in units
+    of the target's deviation.
+    """
+
+    def prepare(arrays: Arrays) -> Parts:
+        X, y = matrix(arrays, "X"), np.asarray(arrays["y"], dtype=np.float64)
+        held = np.unpackbits(arrays["test_mask"], axis=0)[: len(y), number].astype(bool)
+        X_train, X_test = standardised(X[~held], X[held])
+        y_train, y_test = standardised(y[~held][:, None], y[held][:, None])
+        return X_train, y_train[:, 0], X_test, y_test[:, 0]
+
+    return prepare
+
+
+def waves(_: Arrays) -> Parts:
+    """A smooth function of three columns with noise: regression that needs no file."""
+    rng = np.random.default_rng(SPLIT_SEED)
+    X = rng.standard_normal((400, 3))
+    y = np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.standard_normal(400)
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+def all_scored(arrays: Arrays) -> Parts:
+    """All rows, which train without labels and are scored; y is 1 for an anomaly."""
+    X, y = matrix(arrays, "X"), labels(arrays, "y")
+    return X, y, X, y
+
+
+def scattered(_: Arrays) -> Parts:
+    """A cloud with one row in twenty from a wider one: anomalies that need no file."""
+    rng = np.random.default_rng(SPLIT_SEED)
+    y = (np.arange(400) % 20 == 0).astype(np.int64)
+    X = rng.standard_normal((400, 3)) * np.where(y == 1, 5.0, 1.0)[:, None]
+    return X, y, X, y
+
+
 def mixture(_: Arrays) -> Parts:
     """Two overlapping classes, each of eight Gaussians in ten dimensions, as in the demonstration.
 
@@ -348,6 +387,8 @@ RECIPES: dict[str, Recipe] = {
     "bupa": Recipe(every_row, "bupa", where="UCI, Liver Disorders: bupa.data"),
     "heart": Recipe(ill, "heart_cleveland", where="UCI, Heart Disease: processed.cleveland.data"),
     "far_mass": Recipe(far_mass),
+    "waves": Recipe(waves),
+    "scattered": Recipe(scattered),
     "mixture": Recipe(mixture),
     "generated": Recipe(generated),
 }
@@ -357,6 +398,34 @@ STANDARD = "_standard"
 RECIPES |= {
     name + STANDARD: replace(RECIPES[name], prepare=z_scores(RECIPES[name].prepare))
     for name in ("optdigits", "satimage", "pendigits", "letter")
+}
+
+# Regression: the first of the published splits has the name of the set.
+REGRESSION = ("concrete", "airfoil", "energy", "pumadyn32nm", "pol", "elevators", "bike")
+REGRESSION += ("kin40k", "protein", "keggundirected")
+SPLITS = 3
+UCI = "UCI or DELVE, by the name after reg_; splits: treforevans/uci_datasets on GitHub"
+
+
+def split_name(name: str, number: int) -> str:
+    """The name of a set for regression at one of its splits."""
+    return f"reg_{name}" + (f"_split{number + 1}" if number else "")
+
+
+RECIPES |= {
+    split_name(name, number): Recipe(published_split(number), f"reg_{name}", where=UCI)
+    for name in REGRESSION
+    for number in range(SPLITS)
+}
+
+# The "classical" sets of ADBench, the small ones first.
+OUTLIERS = ("wdbc", "vowels", "letter", "cardio", "fault", "musk", "waveform", "thyroid", "wilt")
+OUTLIERS += ("optdigits", "pageblocks", "satimage_2", "landsat", "satellite", "pendigits")
+OUTLIERS += ("annthyroid", "mnist", "mammography", "smtp", "celeba", "skin", "cover", "http")
+OUTLIERS += ("donors",)
+RECIPES |= {
+    f"ad_{name}": Recipe(all_scored, f"ad_{name}", where="ADBench on GitHub, datasets/Classical")
+    for name in OUTLIERS
 }
 
 
