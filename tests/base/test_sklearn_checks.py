@@ -51,6 +51,7 @@ ESTIMATORS = [
     MarginRegressor(loss="squared_epsilon_insensitive", fit_intercept=False, **ONE),
     MarginRegressor(loss="epsilon_insensitive", **ONE),
     MarginRegressor(loss="quantile", **ONE),
+    MarginRegressor(loss="quantile", engine="span", **ONE),
     MarginRegressor(engine="span", **ONE),
     MarginRegressor(engine="span", vectors="kmeans", max_vectors=20, kernel="linear", **ONE),
     MarginRegressor(engine="cells", cells=8, **ONE),

@@ -1,5 +1,7 @@
 """Losses on intervals in a span: against the exact dual in the same features, and its promises."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from widemargin.loop import Deadline
 from widemargin.qp.interval_dual import solve_interval_dual
 from widemargin.rows import as_rows
 from widemargin.span.interval_fit import IntervalSpanOptions, fit_interval_span
+from widemargin.span.smoothed import Smoothed
 
 CASES = ("one-class", "epsilon-insensitive", "quantiles")
 
@@ -101,3 +104,32 @@ def test_time_that_is_over_leaves_a_machine_with_a_gap():
 def test_a_matrix_that_does_not_fit_is_refused_with_a_remedy():
     with pytest.raises(ValueError, match="engine='span'"):
         fit_exact_intervals(stated("one-class"), MachineOptions(memory=10**5))
+
+
+@pytest.mark.parametrize("pull", [-30.0, -0.5, 0.0, 0.5, 30.0])
+def test_a_dual_point_whose_sum_is_wrong_is_made_feasible(pull):
+    rng = np.random.default_rng(0)
+    below, above = rng.uniform(0.0, 2.0, (2, 50))
+    below[:5] = above[5:10] = 0.0
+    loss = Smoothed(np.zeros(50), np.zeros(50), below, above, pull, 1.0)
+    for shift in (-3.0, 0.0, 3.0):
+        found = loss.feasible(loss.beta(rng.normal(size=50) + shift))
+        assert found.sum() == pytest.approx(pull, abs=1e-12)
+        assert (found <= below + 1e-15).all() and (found >= -above - 1e-15).all()
+
+
+def test_what_float32_rounds_is_not_in_the_certificate():
+    # Far from the origin float32 loses most of the distances; primal and dual must not.
+    problem = stated("quantiles")
+    X = problem.rows.take(np.arange(problem.n)) + 300.0
+    problem = replace(problem, rows=as_rows(X, memory=10**9, threads=1))
+    found = fit_interval_span(problem, IntervalSpanOptions(tol=1e-3, max_vectors=40))
+    K_z = np.empty((len(found.vectors), len(found.vectors)))
+    problem.kernel.block(found.vectors, found.vectors, out=K_z)
+    values = Expansion(problem.kernel, found.vectors, found.coef, found.intercept)
+    at = values.values(problem.rows)
+    paid = np.maximum(problem.low - at, 0) * problem.below
+    paid += np.maximum(at - problem.high, 0) * problem.above
+    primal = 0.5 * np.trace(found.coef.T @ K_z @ found.coef) + paid.sum()
+    assert found.certificate.primal == pytest.approx(primal, rel=1e-9)
+    assert found.certificate.gap <= 1e-3

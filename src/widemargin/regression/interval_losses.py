@@ -2,19 +2,31 @@
 
 The ε-insensitive loss C Σ s max(0, |t − f| − ε) of ``SVR``, and the quantile loss
 C Σ s max(τ (t − f), (τ − 1)(t − f)), whose best constant is the τ-quantile of the targets (Takeuchi
-et al., "Nonparametric quantile estimation", JMLR 2006). The bias is free.
+et al., "Nonparametric quantile estimation", JMLR 2006). The bias is free. Few rows have the exact
+machine (``balls.exact_intervals``), many are fitted in a span (``span.interval_fit``): all outputs
+and quantiles in one, on the same vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
+from widemargin.balls.exact_intervals import fit_exact_intervals, fits_matrix
 from widemargin.base import parameters as check
+from widemargin.cells.engine_choice import ChoiceOptions
+from widemargin.expansion import Fitted
 from widemargin.intervals import IntervalProblem
 from widemargin.problem import Problem
+from widemargin.span.interval_fit import IntervalSpanOptions, fit_interval_span
+
+# Rows up to which engine="auto" is exact.
+_EXACT_ROWS = 5000
+# Vectors of a span, where nobody says how many.
+_AUTO_VECTORS = 1024
 
 
 def check_quantile(name: str, value: Any) -> None:
@@ -49,6 +61,25 @@ def of_quantiles(problem: Problem, quantiles: Sequence[float], C: float) -> Inte
     level = np.tile(levels, n_outputs)
     price = C * problem.weight[:, None]
     return _stated(problem, target, target, price * level, price * (1.0 - level))
+
+
+def engine_for(problem: IntervalProblem, options: ChoiceOptions) -> str:
+    """Return the engine that is wanted; for "auto", "exact" on few rows if it can be had."""
+    if options.engine != "auto":
+        return options.engine
+    few = problem.n <= _EXACT_ROWS and fits_matrix(problem.n, options.memory)
+    budget = options.max_vectors is not None and options.max_vectors < problem.n
+    return "exact" if few and not budget and not options.in_a_span else "span"
+
+
+def fit_intervals(problem: IntervalProblem, engine: str, options: ChoiceOptions) -> Fitted:
+    """Fit all problems by the exact machine, or in one span."""
+    if engine == "exact":
+        return fit_exact_intervals(problem, options)
+    known = {each.name for each in fields(IntervalSpanOptions)} - {"patience"}
+    given = {name: value for name, value in vars(options).items() if name in known}
+    told = IntervalSpanOptions(**given)
+    return fit_interval_span(problem, replace(told, max_vectors=told.max_vectors or _AUTO_VECTORS))
 
 
 def _stated(problem: Problem, low: Any, high: Any, below: Any, above: Any) -> IntervalProblem:

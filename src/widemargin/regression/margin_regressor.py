@@ -1,4 +1,4 @@
-"""Kernel regression with squared losses: exact on few rows, in a span or in cells on many."""
+"""Kernel regression: exact on few rows, in a span or, with squared losses, in cells on many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.balls import fit_exact
-from widemargin.balls.exact_intervals import fit_exact_intervals
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
@@ -33,6 +32,8 @@ from widemargin.problem import Problem, check_prices
 from widemargin.regression.interval_losses import (
     check_quantile,
     check_quantiles,
+    engine_for,
+    fit_intervals,
     insensitive,
     of_quantiles,
 )
@@ -93,7 +94,7 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
             default="squared"
         The squared error; the square of its excess over `epsilon`, which leaves rows within
         `epsilon` of their target without a coefficient; that excess itself, the loss of ``SVR``; or
-        the loss of a quantile. The last two have a free bias, and exact machines only. The
+        the loss of a quantile. The last two have a free bias, and no cells. The
         squared error is the default: a prediction is then a mean, nothing is to be chosen
         beside C, and all outputs share the work.
     epsilon : float, default=0.1
@@ -117,8 +118,8 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
         Whether to centre the targets and to have b; without, f(x) = w·φ(x).
     engine : {"auto", "exact", "span", "cells"}, default="auto"
         The exact machine; the span fit; a machine for each cell of a partition; or, for "auto", the
-        first for up to 5,000 different rows, otherwise what held-out rows of a sample speak for.
-        `engine_` tells which it was.
+        first for up to 5,000 different rows, otherwise what held-out rows of a sample speak for;
+        with losses in linear pieces, the span. `engine_` tells which it was.
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
         With ``engine="cells"``: about how many rows a cell has, or the centres of the cells. "auto"
         chooses the size on held-out rows.
@@ -134,7 +135,8 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
         object of ``widemargin.span``.
     max_vectors : int or "auto", default="auto"
         Vectors at the most, of all cells together. "auto" doubles them, up to a fifth of the
-        rows or 4,096, until the objective falls by less than 1 % for a doubling.
+        rows or 4,096, until the objective falls by less than 1 % for a doubling. With losses in
+        linear pieces all are drawn at once, "core" ones at random, and "auto" is 1,024.
     tol : float, default=1e-3
         Stop at this relative duality gap.
     max_iter : int, default=10000
@@ -322,10 +324,15 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
                 "engine='cells' cuts the space of the rows, which kernel='precomputed' does not "
                 "tell; give the rows and a kernel by name, or use engine='span'."
             )
-        if self.loss in LINEAR and (self.engine in ("span", "cells") or not self.fit_intercept):
+        if self.loss in LINEAR and self.engine == "cells":
             raise ValueError(
-                f"loss={self.loss!r} is there for engine='exact' with an intercept; use that, or "
+                f"loss={self.loss!r} is not there for engine='cells'; use engine='span', or "
                 "loss='squared_epsilon_insensitive'."
+            )
+        if self.loss in LINEAR and not self.fit_intercept:
+            raise ValueError(
+                f"loss={self.loss!r} has a free bias; fit_intercept=False is not there for it. Use "
+                "fit_intercept=True, or loss='squared_epsilon_insensitive'."
             )
         if self.quantiles is not None and self.loss != "quantile":
             raise ValueError(
@@ -381,15 +388,17 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
         """Return the machine by the engine that is wanted, or chosen."""
         options = self._options(resources)
         if self.loss in LINEAR:
-            self.engine_ = "exact"
             # In the targets' units f grows by the unit, ½‖w‖² by its square.
-            price = self.C / scale.unit
-            if self.loss == "epsilon_insensitive":
-                return fit_exact_intervals(
-                    insensitive(problem, self.epsilon / scale.unit, price), options
-                )
-            levels = [self.quantile] if self.quantiles is None else list(self.quantiles)
-            return fit_exact_intervals(of_quantiles(problem, levels, price), options)
+            price, levels = self.C / scale.unit, [self.quantile]
+            if self.quantiles is not None:
+                levels = list(self.quantiles)
+            stated = (
+                insensitive(problem, self.epsilon / scale.unit, price)
+                if self.loss == "epsilon_insensitive"
+                else of_quantiles(problem, levels, price)
+            )
+            self.engine_ = engine_for(stated, options)
+            return fit_intervals(stated, self.engine_, options)
         decision = Decision(self.engine, 0)
         if self.engine == "auto" or (self.engine == "cells" and not options.size_given):
             decision = choose_engine(problem, options)

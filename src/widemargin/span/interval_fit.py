@@ -10,8 +10,10 @@ the slopes then add up to g, so they are feasible for the dual
 
     max Σ (l_i α_i⁺ − h_i α_i⁻) − ½ ‖Σ α_i φ_z(x_i)‖²,   −p ≤ α ≤ q,   Σα = g,
 
-and every step knows its true gap: that of the losses with their kinks, on the kernel values as they
-are rounded. Problems share each pass. A sample of the rows comes first.
+and every step knows its true gap: that of the losses with their kinks. Problems share each pass. A
+sample of the rows comes first. Kernel values are float32 where that is enough. The best dual point
+is feasible whatever they are, so one pass in float64 at the end states primal and dual without
+their rounding; if the gap is not met then, the fit goes on in float64.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ _LEAST_SAMPLE = 8192
 # The zones shrink by this when the gradient's part of the gap is this share of the kinks' part.
 _SHRINK = 0.3
 _SOLVED_SHARE = 1.0
+# Ends after which float64 may find more.
+_PRECISE = (Ended.SOLVED, Ended.PRECISION)
 # Steps without a gain after which there is nothing to gain at this precision.
 _TIRED = 100
 
@@ -99,12 +103,30 @@ def fit_interval_span(problem: IntervalProblem, options: IntervalSpanOptions) ->
         first = IntervalFit(sample, basis, dtype, room, 3.0 * options.tol, None)
         limits = Limits(options.max_iter, options.deadline, options.patience)
         start = run(first, limits).state
-    solver = IntervalFit(problem, basis, dtype, room, options.tol, start)
+    solver = IntervalFit(problem, basis, dtype, room, options.tol, start, exact=True)
     limits = Limits(options.max_iter, options.deadline, options.patience)
     result = run(solver, limits, options.report)
+    if coarse and result.stop.kind in _PRECISE and not solver.solved(result.state):
+        # What float32 called solved is not.
+        left = max(1, options.max_iter - result.certificate.n_iter)
+        start, before = replace(result.state, delta=0.25 * result.state.delta), result.certificate
+        solver = IntervalFit(problem, basis, np.dtype(np.float64), room, options.tol, start)
+        result = run(solver, replace(limits, max_iter=left), options.report)
+        result = replace(result, certificate=_together(before, result.certificate))
     state, vectors = result.state, basis.vectors
     return Fitted(
         vectors.values, vectors.index, state.coef, state.bias, result.certificate, result.stop
+    )
+
+
+def _together(before: Certificate, after: Certificate) -> Certificate:
+    """Return what was proved at last, with the cost of all."""
+    return replace(
+        after,
+        n_iter=before.n_iter + after.n_iter,
+        n_passes=before.n_passes + after.n_passes,
+        n_kernel=before.n_kernel + after.n_kernel,
+        seconds=before.seconds + after.seconds,
     )
 
 
@@ -130,6 +152,8 @@ class IntervalState:
         The part of the gap that is due to the rounded kinks.
     steep : ndarray of shape (n_problems,)
         The rest of it, half the squared length of the gradient.
+    alpha : ndarray of shape (n, n_problems)
+        The points of the dual that have these bounds.
     tired : int
         Steps in a row that gained nothing.
     """
@@ -143,6 +167,7 @@ class IntervalState:
     dual: Vector
     rounded: Vector
     steep: Vector
+    alpha: Matrix
     tired: int = 0
 
 
@@ -163,6 +188,8 @@ class IntervalFit:
         Relative gap to stop at, in every problem.
     warm : IntervalState or None
         A solution for other rows, to start from.
+    exact : bool
+        Whether to state primal and dual in float64 at the end, if `dtype` is another.
     """
 
     def __init__(
@@ -173,12 +200,14 @@ class IntervalFit:
         room: int,
         tol: float,
         warm: IntervalState | None,
+        exact: bool = False,
     ) -> None:
         self.problem, self.basis, self.tol, self.warm = problem, basis, tol, warm
         self.values = KernelValues(
             problem.rows, problem.kernel, dtype, max(0, room), basis.size, problem.n_problems
         )
         self.values.add(basis.vectors.values)
+        self.exact = exact and dtype != np.float64
 
     # The methods of a solver.
 
@@ -225,7 +254,9 @@ class IntervalFit:
             bias[p] += length * moving[p]
             moved[:, p] *= length
         after = self._looked(coef, bias, state.scores + moved, narrower)
-        dual = np.maximum(after.dual, state.dual)
+        kept = state.dual > after.dual
+        dual = np.where(kept, state.dual, after.dual)
+        after.alpha[:, kept] = state.alpha[:, kept]
         # Narrower zones are progress, whose fruits take some steps.
         better = (after.primal - dual).sum() < 0.999 * (state.primal - state.dual).sum()
         better = better or bool((narrower < delta).any())
@@ -246,15 +277,40 @@ class IntervalFit:
 
     def stopped(self, state: IntervalState) -> Stop | None:
         """Return whether all gaps are met."""
-        if all(self._done(state, p) for p in range(self.problem.n_problems)):
+        if self.solved(state):
             return Stop(Ended.SOLVED, f"gap within {self.tol:g}")
         if state.tired >= _TIRED:
             return Stop(Ended.PRECISION, "nothing left to gain at this precision")
         return None
 
     def finish(self, state: IntervalState) -> IntervalState:
-        """Return the state as it is."""
-        return state
+        """Return the state with what its machine and its dual point are worth in float64."""
+        if not self.exact:
+            return state
+        n_problems = self.problem.n_problems
+        fine = np.dtype(np.float64)
+        values = KernelValues(
+            self.problem.rows, self.problem.kernel, fine, 0, self.basis.size, n_problems
+        )
+        values.add(self.basis.vectors.values)
+        scores, pull = np.empty_like(state.scores), np.zeros_like(state.coef)
+        for part in values.scan(_Both(state.coef, scores, state.alpha), 0, self.problem.n):
+            pull += part
+        self.values.n_kernel += values.n_kernel
+        self.values.n_passes += values.n_passes
+        norm2 = (state.coef * (self.basis.gram @ state.coef)).sum(axis=0)
+        primal, dual = np.empty((2, n_problems))
+        for p in range(n_problems):
+            loss = self._column(p, 1.0)
+            lost = loss.loss(scores[:, p] + state.bias[p])
+            primal[p] = 0.5 * max(0.0, norm2[p]) + loss.pull * state.bias[p] + lost
+            dual[p] = loss.earned(state.alpha[:, p])
+        dual -= 0.5 * (self.basis.whitened(pull) ** 2).sum(axis=0)
+        return replace(state, scores=scores, primal=primal, dual=dual)
+
+    def solved(self, state: IntervalState) -> bool:
+        """Return whether the gap of every problem is met."""
+        return all(self._done(state, p) for p in range(self.problem.n_problems))
 
     # Its parts.
 
@@ -291,7 +347,7 @@ class IntervalFit:
             loss = self._column(p, float(delta[p]))
             bias[p] = loss.bias(scores[:, p], float(bias[p]))
             values = scores[:, p] + bias[p]
-            alpha[:, p] = loss.beta(values)
+            alpha[:, p] = loss.feasible(loss.beta(values))
             norm2 = max(0.0, float(coef[:, p] @ metric[:, p]))
             lost = loss.loss(values)
             primal[p] = 0.5 * norm2 + loss.pull * bias[p] + lost
@@ -301,7 +357,9 @@ class IntervalFit:
         dual = earned - 0.5 * (self.basis.whitened(pull) ** 2).sum(axis=0)
         gradient = metric - pull
         steep = 0.5 * (self.basis.whitened(gradient) ** 2).sum(axis=0)
-        return IntervalState(coef, bias, scores, gradient, delta, primal, dual, rounded, steep)
+        return IntervalState(
+            coef, bias, scores, gradient, delta, primal, dual, rounded, steep, alpha
+        )
 
     def _newton(self, state: IntervalState, p: int) -> tuple[Vector, float]:
         """Return the step of coefficients and bias."""
@@ -361,4 +419,17 @@ class _Pull:
     alpha: Values
 
     def __call__(self, values: list[Values], where: slice) -> Any:
+        return np.concatenate([piece.T @ self.alpha[where] for piece in values])
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Visitor: values of functions without a bias, and Σ α_i k_z(x_i) of a block."""
+
+    coef: Matrix
+    out: Matrix
+    alpha: Matrix
+
+    def __call__(self, values: list[Values], where: slice) -> Any:
+        self.out[where] = product(values, self.coef)
         return np.concatenate([piece.T @ self.alpha[where] for piece in values])

@@ -50,6 +50,19 @@ class Smoothed:
         beta: Vector = up - down
         return beta
 
+    def feasible(self, beta: Vector) -> Vector:
+        """Return a dual point that adds up to the pull, as near to `beta` as the sum was.
+
+        Where rounding kept the search for the bias from its end, the point moves towards the end of
+        its box that has the sum wanted: it stays in the box.
+        """
+        over = float(beta.sum()) - self.pull
+        end = -self.above if over > 0 else self.below
+        way = float((beta - end).sum())
+        share = min(1.0, max(0.0, over / way)) if way else 0.0
+        moved: Vector = beta + share * (end - beta)
+        return moved
+
     def curvature(self, values: Vector) -> Vector:
         """Return the second derivative of each row's loss."""
         under, over = self.low - values, values - self.high
