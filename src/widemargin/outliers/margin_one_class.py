@@ -76,8 +76,12 @@ class MarginOneClass(CallbackSupportMixin, OutlierMixin, KernelEstimator):
         Its width: a number, "scale", "auto", "mean_distance", or "median_distance", which is 4 / m
         with m the median squared distance between rows after `scale`: at half the median distance
         the kernel falls to 1/e.
-    degree, coef0, kernel_params
-        Other parameters of the kernel.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
     scale : {"auto", "robust", "standard", "none"}, default="auto"
         What is done to columns first: medians and quartiles, with values cut at ten of them
         ("robust"), means and standard deviations ("standard"), or nothing. "auto" is "robust"
