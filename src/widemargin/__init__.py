@@ -14,7 +14,7 @@ from widemargin.discriminant import (
     MaxMarginDA,
     PairwiseAccuracyDA,
 )
-from widemargin.regression import MarginRegressor
+from widemargin.regression import CoreVectorRegressor, MarginRegressor
 from widemargin.sparse import (
     ReducedSetClassifier,
     ReducedSVMClassifier,
@@ -32,6 +32,7 @@ __all__ = [
     "BallVectorClassifier",
     "Certificate",
     "CoreVectorClassifier",
+    "CoreVectorRegressor",
     "KernelFisherDA",
     "LocalFisherDA",
     "LocalityPreservingProjection",
