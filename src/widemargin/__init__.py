@@ -15,7 +15,7 @@ from widemargin.discriminant import (
     PairwiseAccuracyDA,
 )
 from widemargin.outliers import CoreVectorDescription, MarginOneClass
-from widemargin.regression import MarginRegressor
+from widemargin.regression import CoreVectorRegressor, MarginRegressor
 from widemargin.sparse import (
     ReducedSetClassifier,
     ReducedSVMClassifier,
@@ -34,6 +34,7 @@ __all__ = [
     "Certificate",
     "CoreVectorClassifier",
     "CoreVectorDescription",
+    "CoreVectorRegressor",
     "KernelFisherDA",
     "LocalFisherDA",
     "LocalityPreservingProjection",

@@ -209,6 +209,14 @@ class Problem:
         found: Matrix = sign * np.maximum(0.0, 1.0 - sign * scores)
         return found
 
+    def lacking(self, scores: Values, index: IndexArray | slice = slice(None)) -> Matrix:
+        """Return how far scores are from where they cost nothing; below zero where they are."""
+        if self.regression is None:
+            return 1.0 - self.signs(index) * scores
+        distance = np.abs(self.regression.of(np.arange(self.n_problems), index) - scores)
+        found: Matrix = distance - self.regression.epsilon
+        return found
+
     def ridge(self, problem: int, index: IndexArray | slice = slice(None)) -> Vector:
         """Return 1 / (2 C s) of rows, what the squared loss adds to the diagonal of the dual."""
         ridge: Vector = 1.0 / (2.0 * self.C[problem] * self.weight[index])

@@ -7,6 +7,7 @@ from widemargin import (
     BallVectorClassifier,
     CoreVectorClassifier,
     CoreVectorDescription,
+    CoreVectorRegressor,
     KernelFisherDA,
     LocalFisherDA,
     LocalityPreservingProjection,
@@ -47,6 +48,9 @@ ESTIMATORS = [
     MarginClassifierCV(
         Cs=[1.0], gammas=["scale", 0.1], cv=2, engine="cells", cells=8, per_cell=True, **ONE
     ),
+    CoreVectorRegressor(),
+    CoreVectorRegressor(growth="one", tol=1e-1, **ONE),
+    CoreVectorRegressor(kernel="linear", stopping="ball", fit_intercept=False, **ONE),
     MarginRegressor(),
     MarginRegressor(loss="squared_epsilon_insensitive", fit_intercept=False, **ONE),
     MarginRegressor(loss="epsilon_insensitive", **ONE),

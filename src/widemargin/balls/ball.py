@@ -37,6 +37,8 @@ class CoreProblem:
         p_i = Uᵀφ(x_i) of the core rows.
     deadline : Deadline
         When to be content with what there is.
+    target : ndarray of shape (m,) or None
+        Targets of regression, which labels tell nothing of.
     """
 
     K: NDArray[Any]
@@ -45,6 +47,7 @@ class CoreProblem:
     eta: float
     projection: NDArray[np.float64] | None = None
     deadline: Deadline = field(default_factory=Deadline)
+    target: Vector | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,10 @@ class Ball:
             return 0.0
         # dual = Σα − ½ αᵀQα
         return 2.0 * (total - self.dual) / total / total
+
+    def rounding_factor(self) -> float:
+        """Return what a rounding of kernel values is multiplied by in the relative gap."""
+        return float(np.linalg.norm(self.alpha))
 
     def core_gap(self) -> float:
         """Return the relative duality gap over the core rows."""
@@ -132,7 +139,16 @@ State = TypeVar("State", bound=Ball)
 
 
 class BallMethod(Protocol[State]):
-    """How a ball is found on the core rows."""
+    """How a ball is found on the core rows.
+
+    Attributes
+    ----------
+    matrices : int
+        Matrices of the size of the core that it needs at a time, kernel values among them.
+    """
+
+    @property
+    def matrices(self) -> int: ...  # noqa: D102
 
     def begin(self, problem: CoreProblem, alpha: Vector | None) -> State:
         """Return a first ball, from scratch or from given dual variables."""
@@ -191,7 +207,7 @@ class Precision:
         weight = problem.weight
         norm = 2.0 * float(problem.C[0]) * float(np.sqrt(weight.max() * weight.sum()))
         coarse = cls.in_type(np.float32, problem, eta)
-        varies = problem.kernel.constant_diagonal is None
+        varies = problem.kernel.constant_diagonal is None or problem.regression is not None
         if tol is None or varies or not coarse.rounding * norm <= tol / 4:
             return cls.in_type(np.float64, problem, eta)
         return coarse
@@ -222,13 +238,13 @@ class Precision:
 
 
 def largest_norm2(problem: Problem) -> float:
-    """Return η: the largest squared norm of a point, k(x, x) + 1 + ridge."""
+    """Return η: the largest squared norm of a point, k(x, x) + bias + ridge."""
     ridge = problem.ridge(0)
     constant = problem.kernel.constant_diagonal
     if constant is not None:
-        return constant + 1.0 + float(ridge.max())
+        return constant + problem.bias + float(ridge.max())
     visit = _Diagonal(problem.kernel, problem.number, ridge)
-    return 1.0 + max(problem.rows.scan(visit))
+    return problem.bias + max(problem.rows.scan(visit))
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,8 @@ class CoreSet(Generic[State]):
     def _capacity(self) -> tuple[int, str]:
         """Return how many rows a core may have, and what a user would change to raise it."""
         options, n = self.options, self.problem.n
-        budget = _MATRIX_SHARE * options.memory / np.dtype(self.dtype).itemsize
+        each = self.method.matrices * np.dtype(self.dtype).itemsize
+        budget = _MATRIX_SHARE * options.memory / each
         capacity, name = max(2, int(np.sqrt(budget))), f"memory of {options.memory:,} bytes"
         if options.max_vectors is not None and options.max_vectors < capacity:
             capacity, name = options.max_vectors, f"max_vectors={options.max_vectors}"
@@ -200,7 +201,7 @@ class CoreSet(Generic[State]):
             eps=max(ball.eps(self.eta, worst) for ball, worst in seen),
             center_error=max(ball.center_error(self.eta, worst) for ball, worst in seen),
             scope="full" if state.look.full else "sample",
-            n_vectors=int((state.alpha() > 0).any(axis=0).sum()),
+            n_vectors=int((state.alpha() != 0).any(axis=0).sum()),
             n_passes=state.n_passes,
             n_kernel=state.n_kernel,
         )
@@ -315,7 +316,10 @@ class CoreSet(Generic[State]):
             projection = self.options.directions.projections[p, index]
             values = values[:, : len(values)] - projection @ projection.T
         sign, ridge = self.problem.sign(p, index), self.problem.ridge(p, index)
-        return CoreProblem(values, sign, ridge, self.eta, projection, self.options.deadline)
+        targets = self.problem.regression
+        target = None if targets is None else targets.of(np.array([p]), index)[:, 0]
+        deadline = self.options.deadline
+        return CoreProblem(values, sign, ridge, self.eta, projection, deadline, target)
 
     def _each(self, work: Callable[[int], Answer], member: NDArray[np.bool_]) -> list[Answer]:
         """Return work(p) of every problem, in threads where it is worth their while."""
@@ -329,11 +333,12 @@ class CoreSet(Generic[State]):
         alpha = np.zeros(member.shape)
         for p, ball in enumerate(balls):
             alpha[p, member[p]] = ball.alpha
-        used = np.flatnonzero((alpha > 0).any(axis=0))
+        used = np.flatnonzero((alpha != 0).any(axis=0))
         index = core[used]
         beta = alpha[:, used].T * self.problem.signs(index)
         kernel, vectors = self.problem.kernel, self.problem.rows.take(index)
-        expansion = Expansion(kernel, vectors, beta, beta.sum(axis=0), self.dtype)
+        bias = self.problem.bias * beta.sum(axis=0)
+        expansion = Expansion(kernel, vectors, beta, bias, self.dtype)
         directions = self.options.directions
         gamma = None if directions is None else directions.multipliers(index, beta)
         return BallMachines(expansion, index, gamma)
@@ -366,8 +371,7 @@ class CoreSet(Generic[State]):
         primal, dual = self.objectives(state)
         return np.array(
             [
-                relative_gap(float(high), float(low))
-                + self._rounding * float(np.linalg.norm(ball.alpha))
+                relative_gap(float(high), float(low)) + self._rounding * ball.rounding_factor()
                 for high, low, ball in zip(primal, dual, state.balls, strict=True)
             ]
         )

@@ -26,11 +26,14 @@ class BatchSizes:
         Rows that join at the least.
     sample : int
         Rows that a sampled look takes at the least; below twice that many it takes them all.
+    whole : bool
+        Whether the core is all rows where there is room for them.
     """
 
     first: int = 1000
     least: int = 256
     sample: int = 16384
+    whole: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ outside join, with the radius set back to what holds them all.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +102,7 @@ class FixedRadiusBall:
     radius2: float | None = None
     max_radii: int | None = None
     effort: int = 3 * 10**8
+    matrices: ClassVar[int] = 1
 
     def begin(self, problem: CoreProblem, alpha: Vector | None) -> FixedRadiusState:
         """Return the ball around the first core row, moved until it reaches the others."""

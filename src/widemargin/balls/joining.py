@@ -75,7 +75,7 @@ class InBatches:
         """Return a sample with every class in it, or all rows if there is room for them."""
         n = self.problem.n
         size = n
-        if self.capacity < n:
+        if self.capacity < n or not self.sizes.whole:
             # A small core at first: the rest of its room is for rows that matter.
             size = min(self.sizes.first, max(2 * len(self.problem.table), self.capacity // 4))
         one_each = np.unique(self.problem.code, return_index=True)[1]
@@ -111,7 +111,7 @@ class InBatches:
 
     def _worth_keeping(self, state: CoreState[Any]) -> IndexArray:
         """Return the core rows to keep: all, or only the vectors if many others are in the way."""
-        vectors = np.flatnonzero((state.alpha() > 0).any(axis=0))
+        vectors = np.flatnonzero((state.alpha() != 0).any(axis=0))
         few = len(vectors) >= _USEFUL * len(state.core)
         return np.arange(len(state.core)) if few else vectors
 

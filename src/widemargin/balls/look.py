@@ -181,12 +181,11 @@ class MarginScan:
     def __call__(self, block: Any, where: slice) -> BlockMargins:
         """Return losses, the worst residuals and the candidates of a block."""
         number = np.arange(where.start, where.stop) if self.row is None else self.row[where]
-        sign = self.problem.signs(number)
         decision = self.machines.expansion(block, self.problem.rows.vectors_at_a_time)
         if self.directions is not None and self.machines.gamma is not None:
             projections = self.directions.projections[:, number]
             decision += np.einsum("piq,pq->ip", projections, self.machines.gamma)
-        residual = 1.0 - sign * decision
+        residual = self.problem.lacking(decision, number)
         slack = np.maximum(0.0, residual)
         loss = self.problem.C * (self.problem.weight[number] @ (slack * slack))
         self._hide_core(residual, number)

@@ -14,7 +14,7 @@ problems share.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +61,7 @@ class MinimumBall:
     gap: float
     epsilon: float | None = None
     method: str = "exact"
+    matrices: ClassVar[int] = 1
 
     def begin(self, problem: CoreProblem, alpha: Vector | None) -> MinimumState:
         """Return the ball of a first core."""

@@ -84,6 +84,10 @@ class IntervalProgram:
         zero = np.zeros_like(self.target)
         return IntervalPoint(zero, zero)
 
+    def at(self, alpha: Matrix) -> IntervalPoint:
+        """Return the point of given coefficients."""
+        return IntervalPoint(alpha, self._times(alpha))
+
     def residuals(self, scores: Matrix) -> Matrix:
         """Return r."""
         distance = self.target - scores

@@ -1,5 +1,6 @@
 """Kernel regression on the engines of the classifiers, with their certificate."""
 
+from widemargin.regression.core_vector_regressor import CoreVectorRegressor
 from widemargin.regression.margin_regressor import MarginRegressor
 
-__all__ = ["MarginRegressor"]
+__all__ = ["CoreVectorRegressor", "MarginRegressor"]

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin.arrays import Matrix, Vector
+from widemargin.arrays import Matrix
 from widemargin.balls import fit_exact
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
-    CallbackSupportMixin,
-    KernelEstimator,
-    as_stored,
     dense,
     reporting,
-    warn_user,
     with_callbacks,
 )
 from widemargin.base.parameters import keyword, parameters, positional
@@ -28,7 +24,7 @@ from widemargin.cells import CellMachines, FittedCells, Partition, fit_cells
 from widemargin.cells.engine_choice import ChoiceOptions, Decision, choose_engine
 from widemargin.expansion import Expansion, Fitted
 from widemargin.loop import Resources
-from widemargin.problem import Problem, check_prices
+from widemargin.problem import Problem
 from widemargin.regression.interval_losses import (
     check_quantile,
     check_quantiles,
@@ -37,46 +33,16 @@ from widemargin.regression.interval_losses import (
     insensitive,
     of_quantiles,
 )
-from widemargin.rows import Rows, distinct_rows
+from widemargin.regression.kernel_regressor import KernelRegressor, TargetScale
+from widemargin.rows import Rows
 from widemargin.span import as_strategy, fit_span
 
 SQUARED = ("squared", "squared_epsilon_insensitive")
 LINEAR = ("epsilon_insensitive", "quantile")
 
 
-@dataclass(frozen=True)
-class TargetScale:
-    """Targets as engines see them: about zero, and no larger than one.
-
-    Attributes
-    ----------
-    offset : ndarray of shape (n_outputs,)
-        What is taken off: weighted means, or zeros.
-    unit : float
-        A power of two by which they are divided: nothing is rounded.
-    """
-
-    offset: Vector
-    unit: float
-
-    @classmethod
-    def of(cls, y: Matrix, weight: Vector, centred: bool) -> TargetScale:
-        """Return the scale of the targets of some rows."""
-        largest = float(np.abs(y).max(initial=0.0))
-        if largest > np.finfo(np.float64).max / 4.0:
-            raise ValueError(
-                f"y has a value of size {largest:g}, too large to be computed with; divide y by it."
-            )
-        # Means of what is at most one: sums of large values could leave the range of numbers.
-        coarse = largest or 1.0
-        mean = np.average(y / coarse, axis=0, weights=weight) * coarse
-        offset = mean if centred else np.zeros(y.shape[1])
-        spread = float(np.abs(y - offset).max(initial=0.0))
-        return cls(offset, float(2.0 ** np.ceil(np.log2(spread))) if spread > 0.0 else 1.0)
-
-
 @parameters
-class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, KernelEstimator):
+class MarginRegressor(MultiOutputMixin, KernelRegressor):
     """Kernel regression for data of any size, with a certificate of how good the answer is.
 
     It minimises ½‖w‖² + ½b² + C Σ s r², where r is how far f(x) = w·φ(x) + b is from the target, or
@@ -244,7 +210,9 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
                 raise ValueError(
                     f"quantiles need one output, but y has {targets.shape[1]}; fit each alone."
                 )
-            problem, scale, gamma = self._stated(X, targets, sample_weight, resources)
+            problem, scale, gamma = self._stated(
+                X, targets, sample_weight, resources, insensitive=self.loss == SQUARED[1]
+            )
             with reporting(self, len(y), X, y) as report:
                 fitted = self._fitted(problem, replace(resources, report=report), scale)
         self.several_ = self.quantiles is not None
@@ -339,32 +307,6 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
                 f"quantiles={self.quantiles!r} are for loss='quantile', not loss={self.loss!r}."
             )
 
-    def _stated(
-        self, X: Any, targets: Matrix, sample_weight: Any, resources: Resources
-    ) -> tuple[Problem, TargetScale, float]:
-        """Return the problem of centred targets, their scale, and the kernel width."""
-        weight = self._weights(X, sample_weight)
-        # Equal rows of equal targets are merged; those of no weight leave no trace.
-        code, counted = np.zeros(len(weight), dtype=np.intp), weight > 0
-        code[counted] = np.unique(targets[counted], axis=0, return_inverse=True)[1].ravel()
-        distinct = distinct_rows(self._rows(X, resources), code, weight)
-        gamma = self._resolved_gamma(self.gamma, distinct)
-        check_prices(self.C, distinct.weight)
-        kept = targets[distinct.index]
-        scale = TargetScale.of(kept, distinct.weight, bool(self.fit_intercept))
-        epsilon = self.epsilon / scale.unit if self.loss == SQUARED[1] else 0.0
-        problem = Problem.of(
-            distinct.rows,
-            self._kernel(gamma),
-            distinct.code,
-            np.ones((1, 1)),
-            distinct.weight,
-            self.C,
-            distinct.index,
-            distinct.place,
-        ).with_targets((kept - scale.offset) / scale.unit, epsilon, float(bool(self.fit_intercept)))
-        return problem, scale, gamma
-
     def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""
         limit = None if isinstance(self.max_vectors, str) else int(self.max_vectors)
@@ -414,31 +356,8 @@ class MarginRegressor(RegressorMixin, MultiOutputMixin, CallbackSupportMixin, Ke
         return replace(fitted, certificate=replace(fitted.certificate, stopped=said))
 
     def _keep(self, problem: Problem, fitted: Fitted, scale: TargetScale) -> None:
-        """Set the attributes of the prediction, in the units of the targets."""
-        vectors, coef = fitted.vectors, fitted.coef
-        self.support_ = None if fitted.index is None else problem.number[fitted.index]
-        if self.support_ is not None and fitted.intercept.ndim == 1:
-            order = np.argsort(self.support_)
-            self.support_, vectors, coef = self.support_[order], vectors[order], coef[order]
-        self.support_vectors_ = as_stored(vectors, problem.rows)
-        self.dual_coef_ = np.ascontiguousarray(coef.T) * scale.unit
-        self.intercept_ = fitted.intercept * scale.unit + scale.offset
+        """Set the attributes of the prediction, those of cells too."""
+        super()._keep(problem, fitted, scale)
         self._drop("cell_centers_", "cell_offsets_")
         if isinstance(fitted, FittedCells):
             self.cell_centers_, self.cell_offsets_ = fitted.centers, fitted.offsets
-        found, square = fitted.certificate, scale.unit * scale.unit
-        full = None if found.full_dual is None else found.full_dual * square
-        self.certificate_ = replace(
-            found, primal=found.primal * square, dual=found.dual * square, full_dual=full
-        )
-        self.n_iter_ = found.n_iter
-
-    def _warn(self, fitted: Fitted) -> None:
-        """Say that the machine could be better."""
-        if not fitted.stop.converged:
-            reached = fitted.certificate
-            warn_user(
-                f"{type(self).__name__} stopped before its rule was met ({reached.stopped}), "
-                f"with a relative gap of {reached.gap:.2e}. The model is valid; for a better one "
-                "raise the limit or lower C, or loosen tol to accept it.",
-            )
