@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+DOCS_STAMP := $(VENV)/.docs-stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench clean
+.PHONY: help setup demo test lint types docs docs-open bench lowest clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## create .venv and install the package for development
 
@@ -38,9 +39,25 @@ lint: $(STAMP)  ## check style and format
 types: $(STAMP)  ## check types
 	$(BIN)/mypy src
 
+docs: $(DOCS_STAMP)  ## build the site into build/site, examples included; any warning is an error
+	@echo "Building the site; its examples take some minutes."
+	$(BIN)/python -m sphinx -W -q -b html docs build/site
+	@echo "Built: build/site/index.html"
+
+docs-open: docs  ## build the site and show it
+	$(BIN)/python -m webbrowser -t "file://$(CURDIR)/build/site/index.html"
+
+# What the site needs beside the package.
+$(DOCS_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+lowest:  ## run the tests with the lowest versions that are allowed
+	.ci/lowest
+
 bench: $(STAMP)  ## run a benchmark: make bench NAME=...
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean:  ## remove the environment, caches and build products
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/gallery docs/generated docs/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -19,6 +19,7 @@ BENCHMARKS = {
     "places": "out of core and on a Dask cluster: agreement, deaths, growth, peers, cells",
     "gpu": "fits on a GPU, from arrays of the device and of NumPy; a search; floors",
     "regression": "ten sets beside SVR, kernel ridge, trees: error, time, coverage of intervals",
+    "tabular": "33 sets of tables beside trees, forests, LIBSVM: ranks, errors, time, calibration",
     "outliers": "the 24 sets of ADBench beside OneClassSVM, forests, neighbours: AUC, time",
     "papers": "cells of the papers' tables that are met, short or not run, and why",
     "readme": "writes the figures of README.md from the results; --check only compares",

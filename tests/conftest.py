@@ -1,8 +1,12 @@
 """Every run of the tests tries the same examples; HYPOTHESIS_PROFILE=search looks for new ones."""
 
 import os
+import signal
 
 from hypothesis import settings
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, which some of them send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Processes that test side by side have a core each: threads of BLAS would only wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:

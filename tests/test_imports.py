@@ -19,10 +19,12 @@ LEVELS = (
     ("expansion", "intervals", "kernel_between", "problem", "qp"),
     ("balls", "scatter", "span"),
     ("cells", "directions", "pairs"),
-    ("places",),
+    ("metric", "places"),
     ("base",),
     ("discriminant", "outliers", "regression", "sparse", "svm"),
-    ("plot", "widemargin"),
+    ("export", "model_files", "plot", "reporting"),
+    ("widemargin",),
+    ("cli",),
 )
 
 # Functions that import a module which is named by a text.

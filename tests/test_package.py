@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import widemargin
 
 SOURCES = Path(widemargin.__file__).parent
@@ -22,7 +24,7 @@ def _python(code):
 
 
 def test_the_import_leaves_heavy_packages_alone():
-    heavy = {"numba", "llvmlite", "matplotlib", "dask", "pandas", "torch"}
+    heavy = {"numba", "llvmlite", "matplotlib", "dask", "pandas", "torch", "onnx"}
     code = (
         "import sys, sklearn.base; before = set(sys.modules); import widemargin; "
         "print(*(set(sys.modules) - before))"
@@ -30,6 +32,19 @@ def test_the_import_leaves_heavy_packages_alone():
     loaded = set(_python(code).split())
     assert "widemargin.base.classifier" in loaded
     assert not heavy & loaded
+
+
+def test_exports_are_there_without_an_import_and_import_onnx_only_when_it_is_used():
+    code = (
+        "import sys, widemargin; assert 'widemargin.export' not in sys.modules; "
+        "widemargin.export.c; print('onnx' in sys.modules)"
+    )
+    assert _python(code).strip() == "False"
+
+
+def test_a_name_that_the_package_does_not_have_is_an_error():
+    with pytest.raises(AttributeError, match="'widemargin' has no attribute 'exports'"):
+        widemargin.exports  # noqa: B018
 
 
 def test_the_import_is_cheap_beyond_scikit_learn():

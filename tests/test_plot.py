@@ -189,3 +189,27 @@ def test_classes_without_names_and_what_cannot_be_drawn(ax):
         plot.classes(flat, ax=ax)
     with pytest.raises(ValueError, match="ndarray has no class means"):
         plot.classes(np.ones(3), ax=ax)
+
+
+def test_importances_are_bars_with_the_largest_on_top(ax):
+    plot.importances([0.1, 0.7, 0.2], ax=ax, names=["a", "b", "c"], most=2)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "c"]
+    assert [bar.get_width() for bar in ax.patches] == [0.7, 0.2]
+    assert ax.yaxis_inverted()
+
+
+def test_importances_of_a_metric_have_the_names_of_its_columns(ax):
+    class Metric:
+        feature_importances_ = np.array([0.4, 0.6])
+        feature_names_in_ = np.array(["age", "height"])
+
+    plot.importances(Metric(), ax=ax)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["height", "age"]
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "said"), [([[1.0]], None, "shape"), ([1.0], ["a", "b"], "names has 2")]
+)
+def test_importances_that_cannot_be_drawn_are_refused(ax, given, names, said):
+    with pytest.raises(ValueError, match=said):
+        plot.importances(given, ax=ax, names=names)

@@ -82,8 +82,8 @@ def main(argv: Sequence[str]) -> None:
     notes = [
         "Fitted on all rows without labels, ours with defaults. OneClassSVM has standardised "
         f'columns, gamma="scale" and {KERNEL_ROWS:,} random rows at the most, LocalOutlierFactor '
-        "is left out above 20,000 rows. Of more rows than that, "
-        f"{SCORED_ROWS:,} random ones are ranked, the same by all detectors."
+        "and PyOD's KNN, of standardised columns too, are left out above 20,000 rows. Of more rows "
+        f"than that, {SCORED_ROWS:,} random ones are ranked, the same by all detectors."
     ]
     shown = [QUICK_NOTE, *notes] if options.quick else notes
     made = [*tables, *([] if options.quick else [targets(records)])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from sklearn.kernel_approximation import Nystroem
@@ -23,6 +24,8 @@ KERNEL_TENTH = "OneClassSVM ν = 0.1"
 LINEAR = "SGDOneClassSVM"
 FOREST = "IsolationForest"
 NEIGHBOURS = "LocalOutlierFactor"
+TAILS = "PyOD's ECOD"
+DISTANCES = "PyOD's KNN"
 
 
 def kernel_machine(nu: float) -> Pipeline:
@@ -39,6 +42,13 @@ def linear_machine() -> Pipeline:
 def neighbours(n_jobs: int | None = None) -> Pipeline:
     """`LocalOutlierFactor` of standardised columns."""
     return make_pipeline(StandardScaler(), LocalOutlierFactor(n_jobs=n_jobs))
+
+
+def distances(n_jobs: int | None = None) -> Pipeline:
+    """PyOD's distance from the fifth neighbour, of standardised columns."""
+    from pyod.models.knn import KNN
+
+    return make_pipeline(StandardScaler(), KNN(n_jobs=n_jobs or 1))
 
 
 @dataclass(frozen=True)
@@ -69,3 +79,8 @@ DETECTORS = {
     FOREST: Detector("sklearn.ensemble.IsolationForest", {"random_state": 0}),
     NEIGHBOURS: Detector(f"{HERE}.neighbours", most_rows=NEIGHBOUR_ROWS),
 }
+if find_spec("pyod") is not None:
+    DETECTORS |= {
+        TAILS: Detector("pyod.models.ecod.ECOD", {"n_jobs": 1}),
+        DISTANCES: Detector(f"{HERE}.distances", most_rows=NEIGHBOUR_ROWS),
+    }

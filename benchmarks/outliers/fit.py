@@ -30,6 +30,9 @@ def scores_of(model: Any, X: np.ndarray) -> np.ndarray:
     last = model[-1] if hasattr(model, "steps") else model
     if isinstance(last, LocalOutlierFactor):
         return -last.negative_outlier_factor_
+    if hasattr(last, "decision_scores_"):
+        # PyOD's are large outside.
+        return model.decision_function(X)
     return -model.score_samples(X)
 
 

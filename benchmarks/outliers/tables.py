@@ -50,9 +50,12 @@ def detector_table(records: Sequence[Record], key: str, title: str, digits: int)
     ]
     if key != "fit_seconds":
         # Neighbours are left out on many rows.
-        means = common(records, names[:-1], key)
-        shown = [number(float(np.mean(each)) if each else None) for each in means.values()]
-        rows.append([f"mean of {len(means[names[0]])}", "", "", *shown, ""])
+        means = common(records, [one for one in names if DETECTORS[one].most_rows is None], key)
+        shown = [
+            number(float(np.mean(means[name])) if means[name] else None) if name in means else ""
+            for name in names
+        ]
+        rows.append([f"mean of {len(means[names[0]])}", "", "", *shown])
     return Table(title, ["set", "rows × columns", "anomalies, %", *names], rows)
 
 

@@ -1,4 +1,4 @@
-"""The blocks of README.md that hold figures, by name."""
+"""The blocks of README.md, and of pages that tell what it told once, by name."""
 
 from __future__ import annotations
 
@@ -227,7 +227,24 @@ def growth(figures: Figures) -> str:
     )
 
 
+def short(figures: Figures) -> str:
+    """Ours beside the fastest exact machine, a line for each set."""
+    rows = []
+    for (dataset, C), (title, _) in PEERS.items():
+        pair = [
+            figures.record("peers", dataset, label, gamma_factor=1.0, C=C)
+            for label, _ in (AUTO, INTELEX)
+        ]
+        row = [title]
+        for record in pair:
+            row += [number(record["fit_seconds"], 1), number(record["accuracy"])]
+        rows.append(row)
+    header = ("data", "ours: fit, s", "accuracy, %", "`SVC` (intelex): fit, s", "accuracy, % ")
+    return markdown_table(header, rows)
+
+
 BLOCKS: dict[str, Callable[[Figures], str]] = {
+    "short": short,
     "peers": peers,
     "cells": cells,
     "middle": middle,

@@ -11,12 +11,14 @@ from benchmarks.harness.runner import Part, installed
 from benchmarks.harness.sections import QUICK_NOTE
 from benchmarks.harness.session import INTELEX as PACKAGE
 from benchmarks.harness.session import MergedSession, add_choice, option_parser
-from benchmarks.regression.fit import CHOICE_ROWS, INTERVAL_ROWS, VALIDATION_ROWS
-from benchmarks.regression.machines import INTELEX, MACHINES, SVR
+from benchmarks.regression.fit import CHOICE_ROWS, FEW_ROWS, VALIDATION_ROWS
+from benchmarks.regression.machines import INTELEX, LINEAR, MACHINES, SEARCH, SVR, VALUES_OF_C
 from benchmarks.regression.tables import (
     FIT,
     INTERVALS,
     LIMITED,
+    PIECES,
+    SEARCHED,
     choice_table,
     interval_table,
     machine_table,
@@ -26,24 +28,31 @@ from benchmarks.regression.tables import (
 COMPARE = "benchmarks.regression.fit.compare"
 QUANTILES = "benchmarks.regression.fit.intervals"
 QUICK_SETS = ("waves",)
-PARTS = (FIT, LIMITED, INTERVALS)
+PARTS = (FIT, PIECES, SEARCHED, LIMITED, INTERVALS)
 # Seconds for the machines that share a process: none of them should be cut off.
-PATIENCE = 600.0
+PATIENCE = 500.0
 
 
 @dataclass(frozen=True)
 class Machines(Part):
-    """Some machines on a set; ``limit`` is the time limit of the process."""
+    """Some machines on a set; ``limit`` is the time limit of the process.
+
+    ``first_of`` is the name of a set whose first split it is.
+    """
 
     names: Sequence[str] = ()
     limit: float = 0.0
+    first_of: str = ""
 
 
 def plan(sets: Sequence[str], parts: Sequence[str], limit: float) -> list[Machines]:
     """Set by set: the fast machines in one process, so that their ratios are of one moment."""
-    fast = [name for name in MACHINES if name not in (SVR, INTELEX)]
+    alone = {PIECES: [LINEAR], SEARCHED: [SEARCH], LIMITED: [SVR], INTERVALS: []}
+    others = [name for names in alone.values() for name in names]
+    fast = [name for name in MACHINES if name not in (*others, INTELEX)]
     fast += [INTELEX] if installed(PACKAGE) else []
-    names = {FIT: fast, LIMITED: [SVR], INTERVALS: []}
+    names = {FIT: fast} | alone
+    first = {split_name(name, 0): name for name in REGRESSION}
     return [
         Machines(
             part,
@@ -53,7 +62,8 @@ def plan(sets: Sequence[str], parts: Sequence[str], limit: float) -> list[Machin
             task=QUANTILES if part == INTERVALS else COMPARE,
             part=part,
             names=names[part],
-            limit=limit,
+            limit=limit if part == LIMITED else max(limit, PATIENCE),
+            first_of=first.get(dataset, ""),
         )
         for dataset in sets
         for part in PARTS
@@ -71,7 +81,7 @@ def said(record: Record) -> str:
 
 
 def main(argv: Sequence[str]) -> None:
-    parser = option_parser("regression", "ten sets beside SVR and others", timeout=120.0)
+    parser = option_parser("regression", "ten sets beside SVR and others", timeout=400.0)
     add_choice(parser, "--parts", PARTS, "PART", default=PARTS)
     add_choice(parser, "--sets", REGRESSION, "SET", default=REGRESSION)
     parser.add_argument("--splits", type=int, default=1, choices=range(1, SPLITS + 1))
@@ -89,13 +99,19 @@ def main(argv: Sequence[str]) -> None:
         choice_table(records),
         interval_table(records),
     ]
+    values = ", ".join(f"{C:g}" for C in VALUES_OF_C)
     notes = [
-        "γ = 1/d for all kernels. C from {1, 10, 100} (KernelRidge and Ridge: α = 1/(2C)) and ε "
-        f"from {{0.01, 0.1}}, chosen on at most {CHOICE_ROWS:,} training rows and validated on a "
-        f"fifth of them all, {VALIDATION_ROWS:,} at the most, for all machines alike; trees have "
-        "their defaults. Then one fit on all training rows, or the median of three short ones. "
-        f"SVR has a process of its own and {options.timeout:g} s for the choice and the fit. "
-        f"Quantiles have exact machines only: {INTERVAL_ROWS:,} training rows at the most."
+        f"γ = 1/d for all kernels. C from {{{values}}} (KernelRidge and Ridge: α = 1/(2C)) and ε "
+        f"from {{0.01, 0.1}}, for all machines alike: by five folds on up to {FEW_ROWS:,} training "
+        f"rows, of more by {VALIDATION_ROWS:,} held-out rows at the most for machines of "
+        f"{CHOICE_ROWS:,} others. Then one fit on all training rows, or the median of three short "
+        "ones. Trees have their defaults. Machines that would take more than minutes on all rows "
+        "are fitted to a random sample, whose size stands beside their figures: KernelRidge, the "
+        "Gaussian process, and SVR, which then has the rest of "
+        f"{options.timeout:g} s for all rows. `MarginRegressorCV()` chooses C, the kernel and its "
+        "width itself, and its time is that of search and fit. Intervals: the search chooses C by "
+        "the quantile loss at γ = 1/d, and folds calibrate; the test rows of all three splits are "
+        "counted together on sets of few rows."
     ]
     shown = [QUICK_NOTE, *notes] if options.quick else notes
     session.write("Regression", [*tables, *([] if options.quick else [targets(records)])], shown)

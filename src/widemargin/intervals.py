@@ -67,12 +67,15 @@ class IntervalProblem:
         weight: Vector = np.maximum(self.below, self.above).max(axis=1)
         return weight
 
-    def subset(self, index: IndexArray) -> IntervalProblem:
-        """Return the problems on some of the rows, whose slopes count for all of them.
+    def loss(self, values: Matrix) -> float:
+        """Return the loss of values at the rows, of all problems together."""
+        under, over = np.maximum(self.low - values, 0.0), np.maximum(values - self.high, 0.0)
+        lost = np.where(self.below > 0, self.below * under, 0.0)
+        return float((lost + np.where(self.above > 0, self.above * over, 0.0)).sum())
 
-        Prices of the bias stay; slopes grow by a common factor of each problem.
-        """
-        part = replace(
+    def part(self, index: IndexArray) -> IntervalProblem:
+        """Return the problems on some of the rows; slopes and prices of the bias stay."""
+        return replace(
             self,
             rows=self.rows.subset(index),
             low=self.low[index],
@@ -81,6 +84,13 @@ class IntervalProblem:
             above=self.above[index],
             number=self.number[index],
         )
+
+    def subset(self, index: IndexArray) -> IntervalProblem:
+        """Return the problems on some of the rows, whose slopes count for all of them.
+
+        Prices of the bias stay; slopes grow by a common factor of each problem.
+        """
+        part = self.part(index)
         total = (self.below + self.above).sum(axis=0)
         kept = (part.below + part.above).sum(axis=0)
         factor = np.divide(total, kept, out=np.ones(len(total)), where=kept > 0)

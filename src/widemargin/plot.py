@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["classes", "projection", "vectors"]
+__all__ = ["classes", "importances", "projection", "vectors"]
 
 # Ten colours that stay apart for most kinds of colour vision (M. A. Petroff, 2021), and ten shapes
 # for those where they do not, and for print in grey.
@@ -264,6 +264,59 @@ def classes(
             )
     ax.set_xlabel(f"feature {across + 1}")
     ax.set_ylabel(f"feature {up + 1}")
+    return ax
+
+
+def importances(
+    metric: Any,
+    *,
+    ax: Axes | None = None,
+    names: Sequence[str] | None = None,
+    most: int = 20,
+) -> Axes:
+    """Draw how much features matter to a metric as bars, the largest on top.
+
+    Parameters
+    ----------
+    metric : MarginMetric, or array-like of shape (n_features,)
+        A fitted metric, or its `feature_importances_`.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a new figure.
+    names : sequence of str, default=None
+        A name for each feature. None takes those of the data frame that the metric was fitted to,
+        or else counts from 1.
+    most : int, default=20
+        Bars at the most.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        What was drawn into.
+
+    Examples
+    --------
+    >>> from widemargin import plot
+    >>> ax = plot.importances([0.1, 0.7, 0.2], names=["age", "height", "weight"])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['height', 'weight', 'age']
+    """
+    values = np.asarray(getattr(metric, "feature_importances_", metric), dtype=np.float64)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(
+            f"importances are of shape {values.shape}; give a fitted MarginMetric, or one number "
+            "for each feature."
+        )
+    if names is None:
+        names = getattr(metric, "feature_names_in_", None)
+    if names is not None and len(names) != len(values):
+        raise ValueError(f"names has {len(names)} entries for {len(values)} features.")
+    shown = np.argsort(-values, kind="stable")[:most]
+    labels = [f"feature {k + 1}" if names is None else str(names[k]) for k in shown.tolist()]
+    ax = _axes(ax)
+    ax.barh(np.arange(len(shown)), values[shown], color=_COLORS[0])
+    ax.set_yticks(np.arange(len(shown)), labels)
+    ax.invert_yaxis()
+    ax.set_xlabel("share of the metric")
     return ax
 
 

@@ -66,6 +66,13 @@ class Targets:
         """Return the targets of rows, a column for each of some problems."""
         return self.values[index][:, self.output[problems]]
 
+    def explained(self, scores: Values, weight: Vector) -> float:
+        """Return the share of the variance of the targets, of all outputs, that scores explain."""
+        centred = self.values - np.average(self.values, axis=0, weights=weight)
+        spread = float((weight @ (centred * centred)).sum())
+        left = float((weight @ (self.values - scores) ** 2).sum())
+        return 1.0 - left / spread if spread > 0 else 0.0
+
     def residuals(self, scores: Values, problems: IndexArray, index: IndexArray | slice) -> Matrix:
         """Return how far scores are outside the intervals, signed towards them."""
         distance = self.of(problems, index) - scores
@@ -362,6 +369,16 @@ class Folds:
     def small_kind(self) -> NDArray[Any]:
         """The kinds in numbers as small as they can be: they may travel."""
         return self.kind.astype(np.min_scalar_type(len(self.counts)))
+
+    def some(self, chosen: Sequence[int], known: NDArray[np.bool_] | None = None) -> Folds:
+        """Return some of the folds; of the rows that they hold out, those that are known."""
+        folds = Folds.__new__(Folds)
+        folds.n, folds.kind = len(chosen), self.kind
+        folds.counts, folds.held = self.counts[:, chosen], self.held[:, chosen]
+        folds.test = [self.test[k] for k in chosen]
+        if known is not None:
+            folds.test = [test[known[test]] for test in folds.test]
+        return folds
 
     @classmethod
     def of_kinds(

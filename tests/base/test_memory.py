@@ -13,8 +13,11 @@ from widemargin import (
     LocalFisherDA,
     MarginClassifier,
     MarginClassifierCV,
+    MarginOneClass,
     PairwiseAccuracyDA,
     SparseMarginClassifier,
+    SparseMarginRegressor,
+    SparseOneClass,
 )
 
 MEMORY = 12_000_000
@@ -32,6 +35,10 @@ FITS = {
     "search": MarginClassifierCV([0.1, 1.0], [0.1, 0.5], cv=3, engine="span"),
     "search in cells": MarginClassifierCV([0.1, 1.0], [0.1], cv=3, engine="cells"),
     "sparse": SparseMarginClassifier(20, max_time=2.0, max_iter=2),
+    "sparse regression": SparseMarginRegressor(20, max_time=2.0, max_iter=2),
+    "sparse quantiles": SparseMarginRegressor(20, loss="quantile", max_time=2.0, max_iter=2),
+    "one class": MarginOneClass(engine="span", max_vectors=200),
+    "sparse one class": SparseOneClass(20, max_time=2.0, max_iter=2),
     "fisher": KernelFisherDA(),
     "pairwise": PairwiseAccuracyDA(kernel="rbf"),
     "local fisher": LocalFisherDA(1),

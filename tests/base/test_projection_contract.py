@@ -194,6 +194,8 @@ def test_single_precision_rows_give_nearly_the_features_of_double(way):
     assert features.dtype == (np.float64 if way in MAX_MARGIN else np.float32)
     assert single.transform(X).dtype == np.float64
     share = 1e-4 if way in LOCAL else 1e-5 if way in MAPS else share
+    # Each round of a metric begins with what the one before has rounded.
+    share = 5e-3 if way.startswith("metric") else share
     _assert_same_features(way, features, double.transform(X), share)
 
 

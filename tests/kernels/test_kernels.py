@@ -144,6 +144,38 @@ def test_gradient_equals_central_differences(name, layout, tmp_path):
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("layout", ["C", "F", "csr", "thin csr"])
+@pytest.mark.parametrize("name", NAMES)
+def test_slopes_equal_central_differences_of_the_sum(name, layout, tmp_path):
+    X, rows, vectors = data(layout, np.float64, tmp_path)
+    # Where a row is zero, kernels of the cosine have a jump.
+    keep = np.flatnonzero(np.abs(rows).sum(axis=1))
+    X, rows = X[keep], rows[keep]
+    coef = np.random.default_rng(1).standard_normal((len(vectors), 3))
+    coef[2, 1] = 0.0
+    step, kernel = 1e-6, make(name)
+    found = list(kernel.slopes(X, vectors, coef))
+    assert len(found) == 3
+    for k in range(rows.shape[1]):
+        up, down = rows.copy(), rows.copy()
+        up[:, k] += step
+        down[:, k] -= step
+        slope = (kernel.block(up, vectors) - kernel.block(down, vectors)) @ coef / (2 * step)
+        for p in range(3):
+            np.testing.assert_allclose(found[p][:, k], slope[:, p], rtol=1e-3, atol=3e-5)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian", "inverse_distance", "exponential"])
+def test_slopes_far_from_the_origin_are_those_near_it(name):
+    rng = np.random.default_rng(0)
+    X, Z = rng.standard_normal((40, 6)), rng.standard_normal((30, 6))
+    X[:5] = Z[:5]
+    coef = rng.standard_normal((30, 2))
+    near = list(make(name).slopes(X, Z, coef))
+    far = list(make(name).slopes(X + 1e6, Z + 1e6, coef))
+    np.testing.assert_allclose(far, near, atol=1e-4 * np.abs(near).max())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_gradient_of_float32_data_is_computed_in_float64(name, tmp_path):
     X, dense, Z = data("C", np.float32, tmp_path, rows=9, vectors=3)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from widemargin import MarginOneClass
-from widemargin.outliers.unlabelled import ColumnScale, median_distance_gamma
+from widemargin.base.unlabelled import ColumnScale, median_distance_gamma
 
 
 def data(n=400, seed=0):
@@ -134,7 +134,9 @@ def test_time_that_is_over_leaves_a_valid_machine_and_a_warning():
         ({"nu": 0.0}, "nu=0.0"),
         ({"nu": 1.5}, "nu=1.5"),
         ({"contamination": 0.7}, "contamination=0.7"),
-        ({"engine": "cells"}, "engine='cells'"),
+        ({"engine": "trees"}, "engine='trees'"),
+        ({"engine": "cells", "max_vectors": 10}, "max_vectors=10"),
+        ({"engine": "cells", "kernel": "precomputed"}, "engine='cells'"),
         ({"gamma": "wide"}, "gamma='wide'"),
     ],
 )

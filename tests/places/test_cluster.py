@@ -99,6 +99,8 @@ def test_a_cluster_gives_the_machine_of_the_array_also_when_a_worker_dies(client
 
                 return type(found)(**vars(found) | {"report": report})
 
+        # The one after the worker that died: there are as many shards as workers.
+        client.wait_for_workers(2, timeout=60)
         disturbed = Killing(**SPAN).fit(dX, dy)
         assert len(steps) > at
         assert_array_equal(disturbed.dual_coef_, there.dual_coef_)

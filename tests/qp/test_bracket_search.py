@@ -42,7 +42,7 @@ def test_it_finds_the_root_of_the_exact_search(seed, n_problems, scale):
     assert_allclose(found, exact, rtol=0.03)
 
 
-def test_two_looks_are_enough_near_one():
+def test_one_look_is_enough_where_the_slope_is_straight():
     looks = []
 
     def slope(at):
@@ -52,6 +52,20 @@ def test_two_looks_are_enough_near_one():
     first = _first(3)
     found = search_in_brackets(slope, first, slope(first), width=0.1, max_looks=20)
     assert_allclose(found, [0.3, 1.1, 2.9])
+    assert len(looks) == 1
+
+
+def test_two_looks_are_enough_near_one():
+    looks = []
+
+    def slope(at):
+        looks.append(at)
+        bent = at - np.array([0.3, 1.1, 2.9])
+        return bent + 3.0 * np.maximum(bent, 0.0)
+
+    first = _first(3)
+    found = search_in_brackets(slope, first, slope(first), width=0.1, max_looks=20)
+    assert_allclose(found, [0.3, 1.1, 2.9], rtol=0.03)
     assert len(looks) == 2
 
 

@@ -20,16 +20,17 @@ def regression(n, seed=0, gamma=0.5):
     return rbf_kernel(X, gamma=gamma), np.sin(X[:, 0]) + 0.1 * rng.normal(size=n)
 
 
-def primal_by_clarabel(K, low, high, below, above, pull, free_bias):
+def primal_by_clarabel(K, low, high, below, above, pull, bias):
     """Return the optimum of the primal in the features of a factor of K."""
     values, vectors = np.linalg.eigh(K)
     kept = values > 1e-10 * values[-1]
     F = vectors[:, kept] * np.sqrt(values[kept])
     u, b = cvxpy.Variable(F.shape[1]), cvxpy.Variable()
-    f = F @ u + b
+    f = F @ u + (0.0 if bias == "none" else b)
+    pull = 0.0 if bias == "none" else pull
     # The larger of both lines and zero: where low <= high no row pays twice.
     loss = below @ cvxpy.pos(low - f) + above @ cvxpy.pos(f - high)
-    ridge = 0.0 if free_bias else 0.5 * cvxpy.square(b)
+    ridge = 0.5 * cvxpy.square(b) if bias == "priced" else 0.0
     problem = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(u) + ridge + pull * b + loss))
     problem.solve(solver=cvxpy.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
     return float(problem.value)
@@ -55,6 +56,20 @@ def test_one_class_values_are_those_of_one_class_svm(nu):
     ours, theirs = K @ found.beta + found.intercept, peer.decision_function(K)
     np.testing.assert_allclose(ours, theirs, atol=1e-5 * np.abs(theirs).max() + 1e-6)
     assert found.beta.sum() == pytest.approx(nu * n)
+
+
+@pytest.mark.parametrize("pull", [0.0, 20.0])
+def test_a_factor_stands_for_its_matrix(pull):
+    rng = np.random.default_rng(0)
+    F, y = rng.normal(size=(80, 5)), rng.normal(size=80)
+    given = (y - 0.2, y + 0.2, np.ones(80), np.full(80, 0.7))
+    whole = solve_interval_dual(F @ F.T, *given, pull=pull, tol=1e-10)
+    factored = solve_interval_dual(F, *given, pull=pull, tol=1e-10, factored=True)
+    assert factored.primal == pytest.approx(whole.primal, rel=1e-9)
+    assert factored.gap <= 1e-10
+    np.testing.assert_allclose(F.T @ factored.beta, F.T @ whole.beta, atol=1e-6)
+    with pytest.raises(ValueError, match="factored=True needs bias='free'"):
+        solve_interval_dual(F, *given, factored=True, bias="priced")
 
 
 def test_everything_is_support_where_nu_is_one():
@@ -86,8 +101,12 @@ def test_a_quantile_has_its_share_of_rows_below(tau):
 
 
 @settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 10**6), free_bias=st.booleans(), power=st.floats(-3.0, 3.0))
-def test_the_gap_is_never_below_the_true_one(seed, free_bias, power):
+@given(
+    seed=st.integers(0, 10**6),
+    bias=st.sampled_from(["free", "priced", "none"]),
+    power=st.floats(-3.0, 3.0),
+)
+def test_the_gap_is_never_below_the_true_one(seed, bias, power):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 25))
     X = rng.normal(size=(n, 2))
@@ -97,14 +116,12 @@ def test_the_gap_is_never_below_the_true_one(seed, free_bias, power):
     high = low + rng.choice([0.0, 0.5], n)
     below, above = 10.0**power * rng.choice([0.0, 1.0, 2.0], (2, n), p=[0.2, 0.4, 0.4])
     pull = rng.uniform(-0.5, 0.5) * min(below.sum(), above.sum())
-    found = solve_interval_dual(
-        K, low, high, below, above, pull=pull, free_bias=free_bias, tol=1e-7
-    )
+    found = solve_interval_dual(K, low, high, below, above, pull=pull, bias=bias, tol=1e-7)
     assert (found.beta <= below).all() and (found.beta >= -above).all()
-    if free_bias:
+    if bias == "free":
         assert found.beta.sum() == pytest.approx(pull, abs=1e-9 * max(1.0, below.sum()))
     assert found.gap <= 1e-6
-    best = primal_by_clarabel(K, low, high, below, above, pull, free_bias)
+    best = primal_by_clarabel(K, low, high, below, above, pull, bias)
     slack = 1e-6 * max(1.0, abs(best))
     assert found.dual - slack <= best <= found.primal + slack
 

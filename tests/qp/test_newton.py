@@ -64,7 +64,7 @@ def solved(features, problems, **options):
 
 def slope(problem, G, x):
     """The derivative at x without its part along the normals."""
-    pull = problem.sign * problem.alpha(G @ x)
+    pull = problem.pull(G @ x)
     return problem.tangential(problem.diagonal * x - problem.linear - G.T @ pull)
 
 
@@ -72,7 +72,7 @@ def exact_squared_hinge(problem, G):
     """The minimiser by the dual of the problem, written in a basis of the subspace."""
     size = G.shape[1]
     basis = np.eye(size) if problem.normals is None else null_space(problem.normals.T)
-    signed = problem.sign[:, None] * (G @ basis)
+    signed = problem.target[:, None] * (G @ basis)
     # Without the 1 for a bias that the reference adds: here the bias is a feature.
     alpha = reference.l2svm_dual_exact(signed @ signed.T + np.diag(1.0 / problem.stiff))
     return basis @ (signed.T @ alpha)
@@ -111,8 +111,9 @@ def test_the_kkt_conditions_hold_with_caps_offsets_and_a_linear_term(update, def
         problem = Piecewise(
             sign,
             3.0 * weight,
-            rng.uniform(0.0, 0.5, 300) * weight,
-            weight,
+            sign * rng.uniform(0.0, 0.5, 300) * weight,
+            np.where(sign > 0, 0.0, -weight),
+            np.where(sign > 0, weight, 0.0),
             rng.uniform(0.5, 2.0, 7) if deflated is False else np.ones(7),
             0.1 * rng.normal(size=7),
             normals=subspace(rng, 7, 2),
@@ -181,14 +182,14 @@ def test_the_bound_of_a_squared_hinge_is_below_the_optimum_and_meets_it_there():
         bounds = []
         while not newton.done:
             (point,) = newton.points
-            pull = problem.tangential(G.T @ (problem.sign * problem.alpha(point.scores)))
-            bounds.append(problem.squared_hinge_bound(point.scores, pull))
+            pull = problem.tangential(G.T @ problem.pull(point.scores))
+            bounds.append(problem.squared_bound(point.scores, pull))
             assert bounds[-1] <= best * (1 + 1e-12)
             assert point.value >= best * (1 - 1e-12)
             newton.step()
         (point,) = newton.points
-        pull = problem.tangential(G.T @ (problem.sign * problem.alpha(point.scores)))
-        assert problem.squared_hinge_bound(point.scores, pull) == pytest.approx(best, rel=1e-9)
+        pull = problem.tangential(G.T @ problem.pull(point.scores))
+        assert problem.squared_bound(point.scores, pull) == pytest.approx(best, rel=1e-9)
         assert bounds[0] < best
 
 

@@ -13,6 +13,7 @@ from widemargin import (
     KernelFisherDA,
     LocalFisherDA,
     LocalityPreservingProjection,
+    MarginMetric,
     MaxiMinDA,
     PairwiseAccuracyDA,
     SpanMap,
@@ -47,16 +48,24 @@ LOCAL = {
     "preserving supervised": LPP(2, supervised=True, affinity="binary", variance=0.999),
     "preserving kernel": LPP(2, kernel="rbf", gamma=0.02, n_vectors=40),
 }
+METRICS = {
+    "metric": MarginMetric(2),
+    "metric diagonal": MarginMetric(kind="diagonal", kernel="laplacian", n_rounds=1),
+    "metric as they are": MarginMetric(scale=None, kernel="exponential", validation_fraction=0.0),
+    "metric span": MarginMetric(engine="span", n_rounds=1),
+    "metric cells": MarginMetric(engine="cells", n_rounds=1),
+    "metric linear": MarginMetric(1, kernel="linear", n_rounds=1),
+}
 MAPS = {
     f"map of {vectors}": SpanMap(20, vectors=vectors, gamma=0.05)
     for vectors in ("kmeans", "random", "leverage", "core")
 }
-WAYS = MAX_MARGIN | MAXI_MIN | FISHER | LOCAL | MAPS
+WAYS = MAX_MARGIN | MAXI_MIN | FISHER | LOCAL | METRICS | MAPS
 # One of each kind, where others of a kind would take the same path.
 KINDS = [
     "deflation", "span", "core", "linear", "maxi-min", "maxi-min soft", "maxi-min kernel",
     "pairwise", "kernel fisher", "span fisher", "local fisher", "local fisher kernel",
-    "preserving supervised", "map of core",
+    "preserving supervised", "map of core", "metric",
 ]  # fmt: skip
 WITHOUT_LABELS = ["preserving", "preserving kernel", *(way for way in MAPS if way != "map of core")]
 WITH_LABELS = [way for way in WAYS if way not in WITHOUT_LABELS]

@@ -280,7 +280,7 @@ def test_linear_losses_move_and_grow_with_the_targets():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"loss": "quantile", "engine": "cells"}, "engine='span'"),
+        ({"loss": "quantile", "engine": "cells", "kernel": "precomputed"}, "engine='span'"),
         ({"loss": "quantile", "fit_intercept": False}, "fit_intercept=True"),
         ({"loss": "quantile", "quantile": 1.0}, "between 0 and 1"),
         ({"loss": "quantile", "quantiles": ()}, "quantiles=\\(\\)"),

@@ -13,7 +13,9 @@ from widemargin.loop import Deadline
 from widemargin.qp.interval_dual import solve_interval_dual
 from widemargin.rows import as_rows
 from widemargin.span.interval_fit import IntervalSpanOptions, fit_interval_span
+from widemargin.span.landmarks import CoreVectors, RandomVectors
 from widemargin.span.smoothed import Smoothed
+from widemargin.span.span_sizes import SpanSizes
 
 CASES = ("one-class", "epsilon-insensitive", "quantiles")
 
@@ -133,3 +135,46 @@ def test_what_float32_rounds_is_not_in_the_certificate():
     primal = 0.5 * np.trace(found.coef.T @ K_z @ found.coef) + paid.sum()
     assert found.certificate.primal == pytest.approx(primal, rel=1e-9)
     assert found.certificate.gap <= 1e-3
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("gamma", [1e-3, 3.0])
+def test_vectors_grow_as_long_as_the_objective_falls(case, gamma):
+    problem = replace(stated(case, 1500), kernel=make_kernel("rbf", gamma=gamma))
+    sizes = SpanSizes(first_vectors=8)
+    found = fit_interval_span(problem, IntervalSpanOptions(span_sizes=sizes, most_auto=128))
+    assert found.certificate.gap <= 1e-3
+    # A smooth function needs no more than the first vectors.
+    assert len(found.vectors) <= 16 if gamma < 1.0 else len(found.vectors) > 64
+    other = 64 if gamma < 1.0 else 32
+    compared = fit_interval_span(problem, IntervalSpanOptions(max_vectors=other))
+    primal, reached = compared.certificate.primal, found.certificate.primal
+    assert abs(reached - primal) <= 0.03 * abs(reached) if gamma < 1.0 else reached < primal
+
+
+def test_core_vectors_are_rows_that_are_felt():
+    # Outside the tube there are rows on one side only: half of the span is there.
+    problem = stated("epsilon-insensitive", 2000)
+    X = problem.rows.take(np.arange(2000))
+    far = X[:, 0] > 0.0
+    wide = np.where(far[:, None], 0.0, 10.0)
+    problem = replace(problem, low=problem.low - wide, high=problem.high + wide)
+    sizes = SpanSizes(first_vectors=20)
+    core, random = (
+        fit_interval_span(
+            problem, IntervalSpanOptions(max_vectors=100, landmarks=kind(), span_sizes=sizes)
+        )
+        for kind in (CoreVectors, RandomVectors)
+    )
+    shares = [(each.vectors[:, 0] > 0.0).mean() for each in (core, random)]
+    assert shares[0] > 0.75 > 0.65 > shares[1]
+    assert core.certificate.primal < random.certificate.primal
+
+
+def test_growing_vectors_stop_in_time_and_within_memory():
+    problem = replace(stated("quantiles", 1500), kernel=make_kernel("rbf", gamma=5.0))
+    options = IntervalSpanOptions(deadline=Deadline.after(0.0))
+    late = fit_interval_span(problem, options)
+    assert not late.stop.converged and len(late.vectors) <= 256
+    small = fit_interval_span(problem, IntervalSpanOptions(memory=3_000_000))
+    assert len(small.vectors) < 150 and "memory leaves room" in small.certificate.stopped

@@ -30,11 +30,11 @@ from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import VectorSpan, features_of
 from widemargin.sparse.placement import fit_sparse
 from widemargin.sparse.sparse_options import PlacementSizes, SparseOptions
-from widemargin.sparse.squared_hinge_marginal import SquaredHinge
+from widemargin.sparse.squared_marginal import Squared
 
 # Many fits are cut short, to save time; where one must be warned of, the test says so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-both_losses = pytest.mark.parametrize("loss", [Hinge, SquaredHinge])
+both_losses = pytest.mark.parametrize("loss", [Hinge, Squared])
 
 
 def _work_as_clock(monkeypatch, owner, name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,7 +14,7 @@ from widemargin.problem import Problem
 from widemargin.qp.newton import DenseFeatures, Newton, Piecewise
 from widemargin.rows import as_rows
 from widemargin.sparse.marginal import VectorSpan
-from widemargin.sparse.squared_hinge_marginal import solve_squared_hinge
+from widemargin.sparse.squared_marginal import solve_squared
 from widemargin.threads import single_threaded_blas
 
 
@@ -22,19 +24,31 @@ def blas_as_in_a_fit():
         yield
 
 
-def problems(n=400, size=8, count=3, capped=False):
-    """Problems on the same rows: squared hinges, or hinges with a rounded corner."""
+KINDS = ["squared hinge", "hinge", "squared error", "squared interval", "interval", "quantile"]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def problems(n=400, size=8, count=3, kind="squared hinge"):
+    """Problems on the same rows: squared losses, or losses with rounded corners."""
     rng = np.random.default_rng(0)
     G, truth = rng.normal(size=(n, size)), rng.normal(size=(count, size))
     weight = rng.uniform(0.5, 2.0, n)
     weight[:5] = 0.0
     made = []
     for each in truth:
-        sign = np.where(G @ each + rng.normal(size=n) > 0, 1.0, -1.0)
-        offset = rng.uniform(0.0, 0.5, n) * weight if capped else np.zeros(n)
-        cap = weight if capped else np.full(n, np.inf)
+        target = G @ each + rng.normal(size=n)
+        sign = np.where(target > 0, 1.0, -1.0)
         linear = 0.1 * rng.normal(size=size)
-        made.append(Piecewise(sign, 3.0 * weight, offset, cap, np.ones(size), linear))
+        offset, lower, upper = np.zeros(n), np.full(n, -np.inf), np.full(n, np.inf)
+        if kind in ("hinge", "interval", "quantile"):
+            lower, upper = -weight, (0.2 if kind == "quantile" else 1.0) * weight
+            offset = rng.uniform(0.0, 0.5, n) * np.where(sign > 0, upper, lower)
+        if "hinge" in kind:
+            target = sign
+            lower, upper = np.where(sign > 0, 0.0, lower), np.where(sign > 0, upper, 0.0)
+        width = rng.uniform(0.2, 1.0, n) if "interval" in kind else None
+        ends = (3.0 * weight, offset, lower, upper, np.ones(size), linear)
+        made.append(Piecewise(target, *ends, width))
     return G, made
 
 
@@ -54,22 +68,21 @@ def solutions(G, some, starts=None, threads=1, **ways):
 
 
 def slope(G, problem, x):
-    pull = problem.sign * problem.alpha(G @ x)
-    return problem.diagonal * x - problem.linear - G.T @ pull
+    return problem.diagonal * x - problem.linear - G.T @ problem.pull(G @ x)
 
 
-@pytest.mark.parametrize("capped", [False, True])
-def test_the_slope_is_that_of_the_value(capped):
-    G, (problem,) = problems(60, 4, 1, capped)
+@every_kind
+def test_the_slope_is_that_of_the_value(kind):
+    G, (problem,) = problems(60, 4, 1, kind)
     x = np.random.default_rng(1).normal(size=4)
     found = approx_fprime(x, lambda x: problem.value(x, G @ x), 1e-7)
     np.testing.assert_allclose(slope(G, problem, x), found, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("ways", [{}, {"update": False}, {"form": False}], ids=str)
-@pytest.mark.parametrize("capped", [False, True])
-def test_it_ends_where_the_slope_vanishes(capped, ways):
-    G, some = problems(capped=capped)
+@every_kind
+def test_it_ends_where_the_slope_vanishes(kind, ways):
+    G, some = problems(kind=kind)
     for problem, point in zip(some, newton(G, some, **ways).run(), strict=True):
         np.testing.assert_allclose(point.scores, G @ point.x, atol=1e-12)
         assert point.value == problem.value(point.x, point.scores)
@@ -79,9 +92,10 @@ def test_it_ends_where_the_slope_vanishes(capped, ways):
         assert np.linalg.norm(slope(G, problem, point.x)) <= exact * first
 
 
-@pytest.mark.parametrize("capped", [False, True])
-def test_derivatives_brought_up_to_date_are_those_summed_anew(capped):
-    G, some = problems(capped=capped)
+# Squared errors have one piece, and are solved by the first step.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "squared error"])
+def test_derivatives_brought_up_to_date_are_those_summed_anew(kind):
+    G, some = problems(kind=kind)
     method, seen = newton(G, some), 0
     while not method.done:
         method.step()
@@ -110,21 +124,37 @@ def test_rows_are_summed_over_once_where_few_of_them_change(monkeypatch):
     assert sum(summed) == len(some)
 
 
-@pytest.mark.parametrize("capped", [False, True])
-def test_problems_together_are_the_problems_apart(capped):
-    G, some = problems(capped=capped)
+@every_kind
+def test_problems_together_are_the_problems_apart(kind):
+    G, some = problems(kind=kind)
     for problem, x in zip(some, solutions(G, some), strict=True):
         for ways in ({}, {"update": False}):
             (alone,) = solutions(G, [problem], **ways)
             np.testing.assert_allclose(alone, x, rtol=1e-9, atol=1e-12)
 
 
-def test_threads_do_not_change_a_bit():
-    G, some = problems()
+@every_kind
+def test_threads_do_not_change_a_bit(kind):
+    G, some = problems(kind=kind)
     one, three = (newton(G, some, threads=threads).run() for threads in (1, 3))
     for point, other in zip(one, three, strict=True):
         np.testing.assert_array_equal(point.x, other.x)
         np.testing.assert_array_equal(point.scores, other.scores)
+
+
+def test_squared_errors_take_one_step_and_share_second_derivatives():
+    G, some = problems(kind="squared error")
+    some = [replace(each, stiff=some[0].stiff) for each in some]
+    method, counted = newton(G, some), []
+    curved = method.features.curved
+    method.features.curved = lambda *args: counted.append(0) or curved(*args)
+    method.step()
+    assert method.done
+    assert len(counted) == -(-len(G) // method.features.chunk)
+    for problem, point in zip(some, method.points, strict=True):
+        H = np.eye(8) + (G * problem.stiff[:, None]).T @ G
+        exact = np.linalg.solve(H, G.T @ (problem.stiff * problem.target) + problem.linear)
+        np.testing.assert_allclose(point.x, exact, rtol=1e-10, atol=1e-12)
 
 
 def test_products_and_sums_are_those_of_the_matrices():
@@ -144,11 +174,11 @@ def test_many_problems_are_solved_a_few_at_a_time():
     rows = as_rows(X, memory=1 << 26, threads=1)
     problem = Problem.of(rows, RBF(0.3), code, 2.0 * np.eye(5) - 1.0, np.ones(120), 10.0)
     features = VectorSpan(rows, RBF(0.3)).whitened(X[:8], with_one=True).features
-    near = solve_squared_hinge(problem, features)[0] + 0.01
+    near = solve_squared(problem, features)[0] + 0.01
     few = 2 * (9 * 9 + 120)
     for start in (None, near):
-        whole = solve_squared_hinge(problem, features, start)
-        parts = solve_squared_hinge(problem, features, start, most_numbers=few)
+        whole = solve_squared(problem, features, start)
+        parts = solve_squared(problem, features, start, most_numbers=few)
         for expected, found in zip(whole, parts, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
 

@@ -31,7 +31,7 @@ from widemargin.sparse import placement as module
 from widemargin.sparse.fisher_marginal import Fisher
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.sparse_options import PlacementSizes
-from widemargin.sparse.squared_hinge_marginal import SquaredHinge
+from widemargin.sparse.squared_marginal import Squared
 
 # Many fits are cut short, to save time; where one must be warned of, the test says so.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -168,7 +168,7 @@ def test_a_limit_leaves_a_valid_machine_and_a_warning(way, classes, limit, value
 
 def _watched(patch, way, before=lambda seen: None):
     """Call `before` with the numbers of rows of all evaluations of W until then."""
-    cls = Fisher if "fisher" in way else Hinge if "hinge" in way else SquaredHinge
+    cls = Fisher if "fisher" in way else Hinge if "hinge" in way else Squared
     seen, evaluate = [], cls.__call__
 
     def watched(self, Z, start=None):

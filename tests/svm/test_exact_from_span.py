@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -9,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from widemargin import MarginClassifier
 from widemargin.balls import exact
 from widemargin.balls.matrix_free import MatrixFree
+from widemargin.threads import n_threads
 
 
 def _rows(n, n_classes=2, noise=0.3):
@@ -55,9 +58,11 @@ def test_its_certificate_has_the_cost_of_the_span_too():
 def test_without_time_for_a_better_one_the_machine_is_that_of_the_span():
     X, y = _rows(20_000, noise=2.0)
     machine = MarginClassifier(C=100.0, engine="exact", memory="20MB", max_time=1.5, random_state=0)
+    began = process_time()
     with pytest.warns(ConvergenceWarning, match=r"max_time=1\.5 reached"):
         machine.fit(X, y)
-    assert machine.certificate_.seconds < 4.0
+    # Time of the processor: others may use it, too.
+    assert process_time() - began < 4.0 * n_threads(None)
     assert "max_time" in machine.certificate_.stopped
     span = MarginClassifier(C=100.0, engine="span", memory="20MB", random_state=0).fit(X, y)
     # Time may end the span early, but what it leaves is a machine.

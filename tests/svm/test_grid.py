@@ -121,7 +121,8 @@ def test_a_search_over_kernels_is_one_search_for_each(engine):
 
 
 def test_results_of_kernels_without_a_width_are_masked_as_in_grid_search():
-    found = search(kernels=("linear", "rbf"), gammas=2).fit(*moons(60))
+    alone = {"scale": None, "metrics": None}
+    found = search(kernels=("linear", "rbf"), gammas=2, **alone).fit(*moons(60))
     gammas = found.cv_results_["param_gamma"]
     assert_array_equal(gammas.mask, [True, False, False] * 3)
     assert all("gamma" not in params for params in found.cv_results_["params"][::3])
@@ -133,13 +134,25 @@ def test_without_any_choice_of_the_users_columns_of_any_scale_are_learnt():
     found = MarginClassifierCV(random_state=0).fit(1e4 * X, y)
     plain = MarginClassifierCV(random_state=0).fit(X, y)
     assert found.best_score_ > 0.95
-    size = np.where(plain.cv_results_["param_kernel"] == "rbf", 1e-8, 1e-4)
-    gammas = (each.cv_results_["param_gamma"].astype(float) for each in (found, plain))
-    assert_allclose(next(gammas), size * next(gammas), rtol=1e-6)
-    means = (each.cv_results_["mean_test_score"] for each in (found, plain))
-    assert_allclose(*means, atol=2.01 / len(y))
-    assert len(found.cv_results_["params"]) == 100
-    assert set(found.cv_results_["param_kernel"]) == {"rbf", "laplacian"}
+    # Metrics are those of the best machine, and another may be best by a row.
+    for scale in (None, "auto"):
+        chosen = [_without_metric(each.cv_results_, scale) for each in (found, plain)]
+        kernel = [params["kernel"] for params in chosen[1][0]]
+        size = np.where(np.array(kernel) == "laplacian", 1e-4, 1e-8) if scale is None else 1.0
+        gammas = [np.array([params["gamma"] for params in each[0]]) for each in chosen]
+        assert_allclose(gammas[0], size * gammas[1], rtol=1e-6)
+        assert_allclose(chosen[0][1], chosen[1][1], atol=2.01 / len(y))
+        assert len(kernel) == 150
+    assert set(found.cv_results_["param_kernel"]) == {"rbf", "laplacian", "exponential"}
+
+
+def _without_metric(results, scale):
+    kept = [
+        i
+        for i, each in enumerate(results["params"])
+        if each["metric"] is None and each["scale"] == scale
+    ]
+    return [results["params"][i] for i in kept], results["mean_test_score"][kept]
 
 
 def test_who_says_anything_of_the_kernel_or_its_widths_means_that_kernel():
@@ -154,7 +167,8 @@ def test_who_says_anything_of_the_kernel_or_its_widths_means_that_kernel():
     wide = np.hstack([X, np.zeros((60, 120))])
     found = search().fit(wide, y)
     assert set(found.cv_results_["param_kernel"]) == {"rbf", "exponential"}
-    assert set(search().fit(X, y).cv_results_["param_kernel"]) == {"rbf", "laplacian"}
+    every = {"rbf", "laplacian", "exponential"}
+    assert set(search().fit(X, y).cv_results_["param_kernel"]) == every
 
 
 def test_a_kernel_matrix_may_be_the_only_kernel():

@@ -182,7 +182,7 @@ def test_a_gap_of_zero_ends_at_the_optimum_with_or_without_a_warning(way):
     except ConvergenceWarning as warning:
         assert "gap" in str(warning)
     else:
-        assert way == "span"  # what a core set cannot prove it says
+        assert found.certificate_.gap <= 1e-12  # rounding is all that is left; what is more is said
     assert_allclose(machine_objective(found, rbf(0.05), X, sign), best, rtol=1e-9)
 
 

@@ -18,6 +18,7 @@ from widemargin.balls.exact import (
     matrix_fits,
 )
 from widemargin.balls.exact_cost import cost_of_exact
+from widemargin.balls.exact_targets import targets_fit
 from widemargin.balls.fixed_radius import FixedRadiusBall
 from widemargin.balls.look import Directions
 from widemargin.balls.minimum import MinimumBall
@@ -44,4 +45,5 @@ __all__ = [
     "fit_one_by_one",
     "fit_one_row",
     "matrix_fits",
+    "targets_fit",
 ]

@@ -48,6 +48,8 @@ Answer = TypeVar("Answer")
 
 # Problems with fewer core rows are solved sooner than a thread has started.
 _WORTH_A_THREAD = 800
+# A relative gap at which a machine is the best that can be written down.
+_OPTIMAL = 1e-9
 # Share of the memory budget that the matrix of kernel values may take; blocks of rows and the
 # values of working sets need the rest.
 _MATRIX_SHARE = 0.7
@@ -214,7 +216,10 @@ class CoreSet(Generic[State]):
             )
             return Stop(Ended.SOLVED, rule)
         if state.exhausted:
-            return Stop(Ended.PRECISION, "nothing left to refine at this precision")
+            nothing = "nothing left to refine at this precision"
+            # A ball's rule may ask for more digits than there are, of a machine that is the best.
+            best = state.look.full and bool((self._gaps(state) <= _OPTIMAL).all())
+            return Stop(Ended.SOLVED if best else Ended.PRECISION, nothing)
         full = self.growth.is_full(state) and state.outside().any()
         if full and self._solved_on_core(state):
             return Stop(Ended.CAPACITY, f"{self.capacity_name} reached")

@@ -169,10 +169,10 @@ class _Enclosing:
     # The methods of a solver.
 
     def start(self) -> _State:
-        """Return the ball of one row."""
+        """Return the ball of one row, which there is however short the time."""
         size = self.options.first_rows
         looked = np.arange(size) if 2 * size < self.problem.n else None
-        return self._solved(np.zeros(1, dtype=np.intp), np.ones(1), looked, 0, 0)
+        return self._solved(np.zeros(1, dtype=np.intp), np.ones(1), looked, 0, 0, patient=True)
 
     def step(self, state: _State) -> _State:
         """Let the furthest rows join, or look at all rows where none of the sample lies outside.
@@ -296,7 +296,13 @@ class _Enclosing:
         return far[~np.isin(rows[far], state.core[shares > 0])]
 
     def _solved(
-        self, core: IndexArray, start: Vector, looked: IndexArray | None, passes: int, values: int
+        self,
+        core: IndexArray,
+        start: Vector,
+        looked: IndexArray | None,
+        passes: int,
+        values: int,
+        patient: bool = False,
     ) -> _State:
         K, slack = _matrix(self.problem, core, self.options.threads), self.slack[core]
         d = np.diag(K).copy()
@@ -318,7 +324,8 @@ class _Enclosing:
         # Of a linear kernel it is the matrix about a mean, and distances do not need the norm.
         linear = self.problem.kernel.name == "linear"
         norm2 = 0.0 if linear else float(point.alpha @ (K @ point.alpha))
-        return self._seen(core, point, norm2, looked, (passes, values + len(core) ** 2))
+        counts = passes, values + len(core) ** 2
+        return self._seen(core, point, norm2, looked, counts, patient)
 
     def _seen(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from widemargin.arrays import Matrix
 from widemargin.certificate import Certificate
 from widemargin.expansion import Fitted, MachineOptions
 from widemargin.kernel_between import KernelBetween
@@ -22,6 +23,11 @@ _DIGITS = 1e-13
 _FINE = 1e-9
 
 
+def targets_fit(n: int, memory: int) -> bool:
+    """Return whether the matrices of the exact machine of so many rows fit into memory."""
+    return _MATRICES * 8 * n**2 <= _MATRICES_SHARE * memory
+
+
 def fit_exact_targets(problem: Problem, options: MachineOptions) -> Fitted:
     """Fit problems of regression to all rows.
 
@@ -38,7 +44,7 @@ def fit_exact_targets(problem: Problem, options: MachineOptions) -> Fitted:
             f"max_vectors={limit} is less than the {n:,} different rows, and the exact machine of "
             "regression has no budget of vectors; use engine='span'."
         )
-    if _MATRICES * 8 * n**2 > _MATRICES_SHARE * options.memory:
+    if not targets_fit(n, options.memory):
         needed = int(_MATRICES * 8 * n**2 / _MATRICES_SHARE / 2**20) + 1
         raise ValueError(
             f"engine='exact' needs the kernel matrix of {n:,} rows, which does not fit into "
@@ -68,15 +74,20 @@ class ExactTargets:
         Problems of one C, with targets.
     options : MachineOptions
         How exactly.
+    matrix : ndarray of shape (n, n), default=None
+        The kernel values, where they are known.
     """
 
-    def __init__(self, problem: Problem, options: MachineOptions) -> None:
+    def __init__(
+        self, problem: Problem, options: MachineOptions, matrix: Matrix | None = None
+    ) -> None:
         assert problem.regression is not None
         self.problem, self.options = problem, options
-        values = KernelBetween.of(problem.kernel, problem.rows, np.float64)
+        if matrix is None:
+            matrix = KernelBetween.of(problem.kernel, problem.rows, np.float64).matrix()
         targets = problem.regression
         self.program = IntervalProgram(
-            np.asarray(values.matrix(), dtype=np.float64),
+            np.asarray(matrix, dtype=np.float64),
             targets.of(np.arange(problem.n_problems)),
             targets.epsilon,
             problem.ridge(0),

@@ -14,6 +14,7 @@ from widemargin.arrays import IndexArray, Matrix
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
     CallbackSupportMixin,
+    Labelled,
     as_stored,
     dense,
     reporting,
@@ -40,7 +41,7 @@ from widemargin.problem import (
     one_vs_one,
     places_of_winners,
 )
-from widemargin.rows import Rows
+from widemargin.rows import Distinct, Rows
 
 
 @parameters
@@ -87,8 +88,7 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, resources: Resources) -> Fitted:
         """Fit the machine to rows that are here."""
         data = self._labelled(X, y, sample_weight)
-        distinct = self._distinct(data, resources)
-        gamma = self._resolved_gamma(self.gamma, distinct)
+        data, distinct, gamma = self._seen(data, resources)
         problem = self._problem(
             data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
         )
@@ -98,6 +98,11 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
         self.classes_, self.gamma_ = data.classes, gamma
         self._keep(problem, fitted)
         return fitted
+
+    def _seen(self, data: Labelled, resources: Resources) -> tuple[Labelled, Distinct, float]:
+        """Return the rows, each different one once as the machine sees them, and the width."""
+        distinct = self._distinct(data, resources)
+        return data, distinct, self._resolved_gamma(self.gamma, distinct)
 
     def comes_in_parts(self, X: Any) -> bool:
         """Return whether rows are to be looked at in parts, where they lie."""
@@ -136,6 +141,22 @@ class KernelClassifier(CallbackSupportMixin, LazyAnswers):
             return there
         answer: NDArray[np.float64] = given_back(self._shaped(self._values_at(X)), X)
         return answer
+
+    def scores_of_classes(self, X: Any) -> NDArray[np.float64]:
+        """Return `decision_function` with one column a class, whatever its shape is to be.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class, or largest for the predicted one.
+        """
+        values = to_numpy(self._values_there(X)) if self._device(X) else self._values_at(X)
+        return values[:, 0] if len(self.classes_) == 2 else self._class_scores(values)
 
     def _shaped(self, values: Any) -> Any:
         """Return the columns that a user wants of the values of all problems."""

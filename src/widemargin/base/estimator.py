@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from widemargin.arrays import Vector
+from widemargin.base import doc_links
 from widemargin.base import parameters as check
 from widemargin.base.parameters import check_parameters, keyword, parameters
 from widemargin.base.placing import (
@@ -109,6 +110,9 @@ class Labelled:
 @parameters
 class KernelEstimator(BaseEstimator):
     """An estimator with the parameters of a kernel, a memory budget and threads."""
+
+    _doc_link_module = doc_links.MODULE
+    _doc_link_template = doc_links.TEMPLATE
 
     kernel: Any = keyword("rbf")
     degree: int = keyword(3, check.count)

@@ -10,8 +10,9 @@ another library: ``device_partition``, ``device_batches``, ``device_cells`` and
 ``device_decision``.
 """
 
+from widemargin.cells.cell_by_cell import FittedCells
 from widemargin.cells.cell_decision import CellMachines
-from widemargin.cells.cell_engine import CellOptions, CellsFit, FittedCells, cut, fit_cells
+from widemargin.cells.cell_engine import CellOptions, CellsFit, cut, fit_cells
 from widemargin.cells.device_cells import fit_cells_there
 from widemargin.cells.device_decision import values_there
 from widemargin.cells.members import Members

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix
-from widemargin.cells.cell_engine import CellOptions, FittedCells, cell_size, vector_budgets
+from widemargin.cells.cell_by_cell import FittedCells, vector_budgets
+from widemargin.cells.cell_engine import CellOptions, cell_size
 from widemargin.cells.cell_machine import constant_machine, large_machine
 from widemargin.cells.device_batches import Batches, Entries, Solved, in_batches
 from widemargin.cells.device_partition import MembersThere, partition_there

@@ -26,8 +26,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from widemargin.arrays import Matrix, Vector
-from widemargin.balls import cost_of_exact, exact_fits_there, fit_exact, fit_exact_there
+from widemargin.arrays import Matrix
+from widemargin.balls import (
+    cost_of_exact,
+    exact_fits_there,
+    fit_exact,
+    fit_exact_there,
+    targets_fit,
+)
 from widemargin.cells.cell_decision import CellMachines
 from widemargin.cells.cell_engine import CellOptions, fit_cells
 from widemargin.cells.device_cells import fit_cells_there
@@ -323,7 +329,7 @@ class Trial:
         `stated` has the problems that the scores are values of.
         """
         if self.judge.regression is not None:
-            return explained_variance(self.judge.regression.values, scores, self.judge.weight)
+            return self.judge.regression.explained(scores, self.judge.weight)
         n_classes = len(self.judge.table)
         if stated.partial:
             scores = class_scores(scores, n_classes)
@@ -381,14 +387,6 @@ class Trial:
         return self.deadline.passed
 
 
-def explained_variance(targets: Matrix, scores: Matrix, weight: Vector) -> float:
-    """Return the share of the targets' variance, of all outputs, that scores explain."""
-    centred = targets - np.average(targets, axis=0, weights=weight)
-    spread = float((weight @ (centred * centred)).sum())
-    left = float((weight @ (targets - scores) ** 2).sum())
-    return 1.0 - left / spread if spread > 0 else 0.0
-
-
 def rows_of(problem: Problem, options: ChoiceOptions) -> int:
     """Return how many rows there are."""
     return problem.n if options.n_rows is None else options.n_rows
@@ -438,10 +436,8 @@ def decided(
 
 def exact_or_span(problem: Problem, options: ChoiceOptions, span: Decision) -> Decision:
     """Choose between the exact machine and a span, which is the decision so far."""
-    sizes, trial = options.exact_sizes, options.trial
-    if problem.n > sizes.most_if_better or problem.regression is not None:
-        return span
-    if cost_of_exact(problem, sizes.probe) > sizes.work_if_better:
+    trial = options.trial
+    if not _affordable_if_better(problem, options):
         return span
     sample = Trial.of(problem, options, trial.exact_share, trial.exact_learn)
     if sample is None:
@@ -455,6 +451,16 @@ def exact_or_span(problem: Problem, options: ChoiceOptions, span: Decision) -> D
         f"{100 * by_exact:.1f} % by the exact machine"
     )
     return Decision("exact", span.size, reason)
+
+
+def _affordable_if_better(problem: Problem, options: ChoiceOptions) -> bool:
+    """Return whether the exact machine is one to take where it does clearly better."""
+    sizes = options.exact_sizes
+    if problem.regression is not None:
+        return problem.n <= sizes.targets_if_better and targets_fit(problem.n, options.memory)
+    if problem.n > sizes.most_if_better:
+        return False
+    return cost_of_exact(problem, sizes.probe) <= sizes.work_if_better
 
 
 def _vectors_for(n_sample: int, n: int) -> int:

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin.balls import cost_of_exact, fit_exact
+from widemargin.balls import cost_of_exact, fit_exact, targets_fit
 from widemargin.expansion import Fitted
 from widemargin.problem import Problem
 from widemargin.span import SpanOptions, fit_span, most_vectors
 
 # Most of the work of a span are Newton matrices, a quarter of rows times vectors² for each problem.
 _NEWTON_MATRICES = 0.25
+# Rows of a search by those that each of its machines sees, in five folds.
+_ALL_BY_KEPT = 1.25
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,10 @@ class ExactSizes:
     most_of_many : int
         The same where it is to be fitted for every fold, width and C of a grid, to several problems
         on all rows, or for the hinge loss, whose machine takes longer.
+    targets : int
+        Distinct rows up to which it is for the squared loss of regression, one factor of a matrix.
+    targets_if_better : int
+        The same for both squared losses where it does clearly better than a span.
     work : float
         Multiplications that the machines of all problems may take (``balls.exact_cost``),
     share : float
@@ -45,6 +51,8 @@ class ExactSizes:
     always: int = 5000
     most: int = 200_000
     most_of_many: int = 10_000
+    targets: int = 10_000
+    targets_if_better: int = 20_000
     work: float = 8e10
     share: float = 1.0
     most_if_better: int = 40_000
@@ -93,8 +101,9 @@ def exact_is_cheap(
     if limit is not None and limit < problem.n:
         return False
     if problem.regression is not None:
-        # A factor of all rows, whatever the data.
-        return problem.n <= sizes.always
+        # Factors of all rows, whatever the data: one, or several where there is an ε.
+        most = sizes.targets if problem.feels_all else sizes.always
+        return problem.n <= most and targets_fit(problem.n, options.memory)
     sizes_of = np.bincount(problem.code, minlength=len(problem.table)) @ (problem.table != 0)
     n = int(sizes_of.max())
     # Several problems on all rows need the matrix of all rows.
@@ -102,7 +111,8 @@ def exact_is_cheap(
     few = in_search or whole or options.loss == "hinge"
     if n > (sizes.most_of_many if few else sizes.most):
         return False
-    if n <= sizes.always:
+    # A machine of a search sees all folds but one.
+    if n <= sizes.always * (_ALL_BY_KEPT if in_search else 1.0):
         return True
     allowed = work_allowed(problem, sizes, n_in_span)
     if in_search:

@@ -103,6 +103,17 @@ def cholesky(device: Device, matrix: Array) -> Array | None:
     return factor if np.isfinite(to_numpy(factor)).all() else None
 
 
+def choleskys(device: Device, matrices: Array) -> list[Array | None]:
+    """Return the lower Cholesky factors of a batch of matrices, None where there is none."""
+    if not device.is_torch:
+        return [cholesky(device, matrices[j, :, :]) for j in range(matrices.shape[0])]
+    import torch
+
+    factors, info = torch.linalg.cholesky_ex(matrices)
+    failed = info.tolist()
+    return [None if bad else factor for factor, bad in zip(factors, failed, strict=True)]
+
+
 def solve_lower(device: Device, factor: Array, right: Array) -> Array:
     """Return L⁻¹ B for a lower triangular L."""
     if device.is_torch:

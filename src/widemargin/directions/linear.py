@@ -147,12 +147,12 @@ class LinearFinder:
     def _bounds(self, newton: Newton, problems: list[Piecewise]) -> list[float]:
         """Return lower bounds of all problems, and let those rest that are solved."""
         pairs = list(zip(problems, newton.points, strict=True))
-        weight = np.array([problem.sign * problem.alpha(point.scores) for problem, point in pairs])
+        weight = np.array([problem.pull(point.scores) for problem, point in pairs])
         pulls = newton.features.sums(weight)
         newton.n_passes += 1
         duals = []
         for p, ((problem, point), pull) in enumerate(zip(pairs, pulls, strict=True)):
-            duals.append(problem.squared_hinge_bound(point.scores, problem.tangential(pull)))
+            duals.append(problem.squared_bound(point.scores, problem.tangential(pull)))
             if relative_gap(point.value, duals[p]) <= self.tol:
                 newton.finish(p)
         return duals
@@ -175,8 +175,9 @@ class LinearFinder:
 
 def _at_class_means(features: Features, problem: Piecewise, zero: Point) -> Point:
     """Return the best multiple of the difference of the class means."""
-    alpha = class_means(problem.sign, problem.alpha(zero.scores))
-    pull = features.sums((problem.sign * alpha)[None])[0]
+    sign = problem.target
+    alpha = class_means(sign, sign * problem.pull(zero.scores))
+    pull = features.sums((sign * alpha)[None])[0]
     x = pull * (alpha.sum() / (pull @ pull + (alpha * alpha / problem.stiff).sum()))
     scores = features.products(x[None])[0]
     return Point(x, scores, problem.value(x, scores))

@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -37,6 +38,7 @@ from widemargin.kernels.kernel import (
     Kernel,
     ProductKernel,
     cast,
+    centred,
     check_parameter,
     common_point,
     dense_if_cheap,
@@ -47,7 +49,7 @@ from widemargin.kernels.kernel import (
     wide_rows,
     with_columns,
 )
-from widemargin.kernels.l1 import l1_gradient, scaled_l1_distances
+from widemargin.kernels.l1 import l1_gradient, scaled_l1_distances, signed_sums
 
 # The sparse 1-norm loop is no slower an entry than the dense one, so it wins up to here.
 L1_DENSE_SHARE = 0.5
@@ -146,6 +148,20 @@ class _SquaredDistance(_Radial, ProductKernel):
             centre = common_point(X, Z)
             X, Z = X - centre, Z - centre
         return weighted_rows(pull, X) - pull.sum(axis=0)[:, None] * Z
+
+    def slopes(self, X: Array, Z: Array, coef: Array) -> Iterator[Array]:
+        """Yield Σ_j coef_jp pull_ij (z_j − x_i), of one matrix of kernel values for all p."""
+        rows, vectors, unit = centred(X, Z)
+        # In units of the largest value, whose square would be no number in float32.
+        kernel = replace(self, gamma=self.gamma * unit * unit)
+        pull = cast(kernel._pull(kernel.block(rows, vectors)), rows.dtype)
+        for column in cast(coef, rows.dtype).T:
+            used = np.flatnonzero(column)
+            # Most machines use all vectors, of which no copy is needed.
+            whole = len(used) == len(column)
+            weight = pull * column if whole else pull[:, used] * column[used]
+            drawn = weight @ (vectors if whole else vectors[used])
+            yield (drawn - weight.sum(axis=1)[:, None] * rows) * (1.0 / unit)
 
 
 @dataclass(frozen=True)
@@ -392,3 +408,11 @@ class Laplacian(_Radial):
         X = cast(dense_if_cheap(X), np.float64)
         Z = cast(Z, np.float64)
         return l1_gradient(X, Z, self.gamma * self.block(X, Z) * weight)
+
+    def slopes(self, X: Array, Z: Array, coef: Array) -> Iterator[Array]:
+        """Yield −γ Σ_j coef_jp k_ij sign(x_i − z_j), of one matrix of kernel values for all p."""
+        rows, vectors, unit = centred(X, Z)
+        values = replace(self, gamma=self.gamma * unit).block(rows, vectors)
+        for column in cast(-self.gamma * coef, rows.dtype).T:
+            used = np.flatnonzero(column)
+            yield signed_sums(rows, vectors[used], values[:, used] * column[used])

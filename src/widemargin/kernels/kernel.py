@@ -1,11 +1,12 @@
 """The kernel as a block operator, and what every kernel asks of a block of rows.
 
-A kernel k gives three things for a block of rows x_i and a few vectors z_j, and an algorithm never
+A kernel k gives four things for a block of rows x_i and a few vectors z_j, and an algorithm never
 sees more of it:
 
 * ``block``: the values k(x_i, z_j);
 * ``diagonal``: k(x_i, x_i);
-* ``gradient``: G_j = Σ_i w_ij ∂k(x_i, z_j)/∂z_j, by which expansion vectors are moved.
+* ``gradient``: G_j = Σ_i w_ij ∂k(x_i, z_j)/∂z_j, by which expansion vectors are moved; and
+  ``slopes``, the gradients in x of sums over the vectors.
 
 `ProductKernel` writes ``block`` once for all kernels that are an elementwise function of one matrix
 product, k(x_i, z_j) = f(a_iᵀ b_j): a kernel states how to make the operands a and b, and f. Rows
@@ -39,6 +40,8 @@ loops = Compiled("widemargin.kernels.csr_loops")
 DENSE_SHARE = 0.1
 # A dense copy of a CSR block must not surprise anybody's memory budget.
 DENSE_BYTES = 1 << 26
+# Values whose squares, and sums of them, float32 can hold.
+SINGLE = (1e-12, 1e12)
 # Temporaries of this size stay in a second-level cache.
 CACHE_BYTES = 1 << 18
 # The sparse product is made in slices of this size: the temporary is then small beside the block.
@@ -144,6 +147,32 @@ class Kernel(ABC):
             f"The {self.name} kernel has no gradient: its vectors cannot be moved; "
             "use a kernel by name, such as 'rbf', where vectors are optimised."
         )
+
+    def slopes(self, X: Array, Z: Array, coef: Array) -> Iterator[Array]:
+        """Yield the gradients in x of each function f_p(x) = Σ_j coef_jp k(x, z_j), at every row.
+
+        One function at a time, so that nothing of n × m × d is ever made.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n, d)
+            Rows.
+        Z : array of shape (m, d)
+            Vectors.
+        coef : array of shape (m, n_functions)
+            Coefficients.
+
+        Yields
+        ------
+        array of shape (n, d)
+            ∇f_p(x_i), in float32 or better.
+        """
+        # k(x, z) = k(z, x): the gradient in the second argument is that in the first.
+        rows = X.toarray() if sparse.issparse(X) else X
+        for column in coef.T:
+            used = np.flatnonzero(column)
+            weight = np.broadcast_to(column[used, None], (len(used), rows.shape[0]))
+            yield self.gradient(Z[used], rows, weight)
 
     def checked_block(self, X: Array, Z: Array, out: Array) -> Array:
         """Write the values into `out`, or raise if they overflow."""
@@ -301,6 +330,19 @@ def common_point(X: Array, Z: Array) -> Array:
     """
     dtype = np.float32 if np.float32 in (X.dtype, Z.dtype) else np.float64
     return np.mean(cast(Z, np.float64), axis=0).astype(dtype, copy=False)
+
+
+def centred(X: Array, Z: Array) -> tuple[Array, Array, float]:
+    """Return rows and vectors less a common point, dense, in float32 and in a unit that is told.
+
+    The unit is 1, unless values are so large or small that their squares leave float32.
+    """
+    rows = X.toarray() if sparse.issparse(X) else X
+    centre = common_point(rows, Z)
+    left, right = (cast(each, np.float64) - centre for each in (rows, Z))
+    largest = max(float(np.abs(each).max(initial=0.0)) for each in (left, right))
+    unit = largest if largest > 0 and not SINGLE[0] < largest < SINGLE[1] else 1.0
+    return (left / unit).astype(np.float32), (right / unit).astype(np.float32), unit
 
 
 def wide_rows(function: np.ufunc, X: Array, operand: Array, dtype: DTypeLike, spare: int) -> Array:

@@ -68,3 +68,16 @@ def sparse(
                 sums[j] += abs(x - strip[j]) - abs(strip[j])
         for j in range(count):
             out[i, j] = scale * max(sums[j], 0.0)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def signed_sums(rows: Array, vectors: Array, weight: Array, out: Array) -> None:
+    """Add Σ_j weight_ij sign(x_i − z_j) to `out`; vectors of shape (m, d)."""
+    features = rows.shape[1]
+    for i in range(rows.shape[0]):
+        for j in range(vectors.shape[0]):
+            w = weight[i, j]
+            for k in range(features):
+                x, z = rows[i, k], vectors[j, k]
+                # Two comparisons and no branch, so that the loop is vectorised.
+                out[i, k] += w * (np.float32(x > z) - np.float32(x < z))

@@ -15,17 +15,15 @@ import numpy as np
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.ball import Precision
-from widemargin.cells.cell_engine import (
-    AllCells,
-    CellOptions,
+from widemargin.cells.cell_by_cell import (
     FittedCells,
-    cell_size,
     fitting_order,
     joined,
     outcome,
     summed,
     vector_budgets,
 )
+from widemargin.cells.cell_engine import AllCells, CellOptions, cell_size
 from widemargin.cells.cell_machine import constant_of
 from widemargin.cells.partition import (
     Partition,

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Vector
-from widemargin.cells.cell_engine import AllCells, CellOptions, fitting_order
+from widemargin.cells.cell_by_cell import fitting_order
+from widemargin.cells.cell_engine import AllCells, CellOptions
 from widemargin.cells.held_out import HeldOutOptions, batches, held_out_values
 from widemargin.cells.members import Members
 from widemargin.kernels import Kernel

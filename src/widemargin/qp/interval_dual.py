@@ -2,7 +2,7 @@
 
     min ½‖u‖² + ½ρb² + g b + Σ_i max(0, q_i (l_i − f_i), p_i (f_i − h_i)),     f_i = φ_iᵀu + b,
 
-with l ≤ h, slopes q, p ≥ 0, and ρ = 0 (a free bias) or 1. Cases:
+with l ≤ h, slopes q, p ≥ 0, and ρ = 0 (a free bias), 1, or infinite (no bias). Cases:
 
 * ε-insensitive regression (Vapnik 1995; ``SVR``): l = y − ε, h = y + ε, q = p = C;
 * quantile regression (Takeuchi, Le, Sears and Smola 2006): l = h = y, q = Cτ, p = C(1 − τ);
@@ -14,9 +14,10 @@ The dual, with u = Σ β_i φ_i, is
 
     max Σ (l_i β_i⁺ − h_i β_i⁻) − ½ βᵀKβ,   −p ≤ β ≤ q,   Σβ = g   (ρ = 0),
 
-and for ρ = 1 there is −½ (Σβ − g)² in the place of the sum. It is a ``box_newton.BoxProblem`` with
-a = (l + h)/2 and the width (h − l)/2, solved as every one (``box_ascent``). For ρ = 1 one more
-variable without bounds, whose row of K is zero, takes up what the sum is short of.
+and for ρ = 1 there is −½ (Σβ − g)² in the place of the sum; without a bias there is nothing. It is
+a ``box_newton.BoxProblem`` with a = (l + h)/2 and the width (h − l)/2, solved as every one
+(``box_ascent``). But for ρ = 0 one more variable without bounds, whose row of K is zero, takes up
+what the sum is short of.
 """
 
 from __future__ import annotations
@@ -70,10 +71,11 @@ def solve_interval_dual(
     above: Vector,
     *,
     pull: float = 0.0,
-    free_bias: bool = True,
+    bias: str = "free",
     start: NDArray[Any] | None = None,
     tol: float = 1e-8,
     max_updates: int | None = None,
+    factored: bool = False,
     interior_after: float = INTERIOR_ROUNDS,
     deadline: Deadline | None = None,
 ) -> IntervalDual:
@@ -90,14 +92,16 @@ def solve_interval_dual(
         Slopes q and p of the loss below and above the interval, not negative.
     pull : float, default=0.0
         g, the price of the bias.
-    free_bias : bool, default=True
-        Whether ρ = 0; else ρ = 1.
+    bias : {"free", "priced", "none"}, default="free"
+        ρ: 0, 1 or infinite.
     start : ndarray of shape (n,), default=None
         β to start from; it is moved into the feasible set.
     tol : float, default=1e-8
         Stop when the gap is at most this, or at rounding.
     max_updates : int, default=None
         Pairs to move at the most; None allows 100 a row, at least 10^6.
+    factored : bool, default=False
+        K is F of shape (n, d) and stands for F Fᵀ, which is never formed; the bias must be free.
     interior_after : float, default=10
         Rounds of the interior-point method that pairs and Newton steps may cost before it is
         tried; infinite for never.
@@ -124,7 +128,7 @@ def solve_interval_dual(
     >>> found.beta.round(6).tolist(), round(found.intercept, 6)
     ([0.0, -1.0, 1.0], 0.5)
     """
-    machine = _Machine(K, low, high, below, above, pull, free_bias)
+    machine = _Machine(K, low, high, below, above, pull, bias, factored)
     limit = max(100 * machine.n, 10**6) if max_updates is None else max_updates
     ascent = BoxAscent(
         machine.box,
@@ -153,10 +157,14 @@ class _Machine:
         below: Vector,
         above: Vector,
         pull: float,
-        free_bias: bool,
+        bias: str,
+        factored: bool,
     ) -> None:
+        self.priced, free_bias = bias == "priced", bias == "free"
         self.n, self.pull, self.free_bias = len(low), float(pull), free_bias
-        self.low, self.high, self.below, self.above = _checked(K, low, high, below, above)
+        if factored and not free_bias:
+            raise ValueError("factored=True needs bias='free'; give K itself.")
+        self.low, self.high, self.below, self.above = _checked(K, low, high, below, above, factored)
         if free_bias and not -self.above.sum() <= pull <= self.below.sum() * (1 + 1e-12):
             raise ValueError(
                 f"pull={pull:g} is not between {-self.above.sum():g} and {self.below.sum():g}, the "
@@ -169,17 +177,18 @@ class _Machine:
         if not free_bias:
             bordered = np.zeros((self.n + 1, self.n + 1), dtype=K.dtype)
             bordered[: self.n, : self.n] = K[:, : self.n]
-            bordered[: self.n, : self.n] += 1.0
+            bordered[: self.n, : self.n] += float(self.priced)
             # Without bounds, for more than all others together is never needed.
             room = float(lower.sum() - upper.sum())
             K, lower, upper = bordered, np.append(lower, room), np.append(upper, -room)
-            middle, width = np.append(middle + pull, 0.0), np.append(width, 0.0)
+            middle, width = np.append(middle + self.priced * pull, 0.0), np.append(width, 0.0)
         self.box = BoxProblem(
             np.ascontiguousarray(K),
             np.zeros((0, len(middle))),
             middle,
             lower,
             upper,
+            factored,
             total=self.pull if free_bias else 0.0,
             width=width,
         )
@@ -205,7 +214,7 @@ class _Machine:
         if not self.free_bias or not missing:
             return self._completed(beta)
         room = self.below if self.pull > 0 else self.above
-        near = self.box.K[:, : self.n] @ room.astype(self.box.K.dtype)
+        near = self.box.product(room)
         order = np.argsort(near if self.pull > 0 else -near, kind="stable")
         filled = np.cumsum(room[order])
         part = np.clip(room[order] - (filled - missing), 0.0, room[order])
@@ -219,12 +228,12 @@ class _Machine:
             scores = self.box.linear - error
             norm2 = max(float(kept @ scores), 0.0)
             dual = self.box.value(beta, error)
-            b = self._bias(scores)
+            b = best_bias(scores, self.low, self.high, self.below, self.above, self.pull)
             primal = 0.5 * norm2 + self.pull * b
         else:
             # The matrix holds the bias, and a the pull.
-            b = float(kept.sum()) - self.pull
-            scores = (self.box.linear - error)[: self.n] - float(kept.sum())
+            b = float(kept.sum()) - self.pull if self.priced else 0.0
+            scores = (self.box.linear - error)[: self.n] - self.priced * float(kept.sum())
             norm2 = max(float(kept @ scores), 0.0)
             linear = float(self.low @ np.maximum(kept, 0.0) - self.high @ np.maximum(-kept, 0.0))
             dual = linear - 0.5 * norm2 - 0.5 * b * b
@@ -237,34 +246,45 @@ class _Machine:
         under, over = np.maximum(self.low - values, 0.0), np.maximum(values - self.high, 0.0)
         return float(self.below @ under + self.above @ over)
 
-    def _bias(self, scores: Vector) -> float:
-        """Return the bias of least loss, the middle of the best ones where they are an interval.
 
-        The slope of the objective in b is a staircase: it rises by q where b passes l − f, and by
-        p where it passes h − f.
-        """
-        at = np.concatenate([self.low - scores, self.high - scores])
-        rise = np.concatenate([self.below, self.above])
-        at, rise = at[rise > 0], rise[rise > 0]
-        if not len(at):
-            return 0.0
-        order = np.argsort(at)
-        at, slope = at[order], self.pull - float(self.below.sum()) + np.cumsum(rise[order])
-        # Slopes of this size are rounding of zero.
-        rounding = 1e-12 * float(rise.sum())
-        first = min(int(np.searchsorted(slope, -rounding)), len(at) - 1)
-        last = min(int(np.searchsorted(slope, rounding, side="right")), len(at) - 1)
-        return 0.5 * float(at[first] + at[last])
+def best_bias(
+    scores: Vector, low: Vector, high: Vector, below: Vector, above: Vector, pull: float
+) -> float:
+    """Return the bias of least loss, the middle of the best ones where they are an interval.
+
+    The slope of the objective in b is a staircase: it rises by q where b passes l − f, and by
+    p where it passes h − f.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Values without a bias.
+    low, high, below, above, pull
+        As for `solve_interval_dual`, ends finite.
+    """
+    at = np.concatenate([low - scores, high - scores])
+    rise = np.concatenate([below, above])
+    at, rise = at[rise > 0], rise[rise > 0]
+    if not len(at):
+        return 0.0
+    order = np.argsort(at)
+    at, slope = at[order], pull - float(below.sum()) + np.cumsum(rise[order])
+    # Slopes of this size are rounding of zero.
+    rounding = 1e-12 * float(rise.sum())
+    first = min(int(np.searchsorted(slope, -rounding)), len(at) - 1)
+    last = min(int(np.searchsorted(slope, rounding, side="right")), len(at) - 1)
+    return 0.5 * float(at[first] + at[last])
 
 
 def _checked(
-    K: NDArray[Any], low: Vector, high: Vector, below: Vector, above: Vector
+    K: NDArray[Any], low: Vector, high: Vector, below: Vector, above: Vector, factored: bool
 ) -> tuple[Vector, Vector, Vector, Vector]:
     """Return ends and slopes in float64, or raise."""
     names = ("low", "high", "below", "above")
     given = [np.ascontiguousarray(each, dtype=np.float64) for each in (low, high, below, above)]
     n = len(given[0])
-    if np.ndim(K) != 2 or K.shape[0] != n or K.shape[1] < n:
+    least = 0 if factored else n
+    if np.ndim(K) != 2 or K.shape[0] != n or K.shape[1] < least:
         raise ValueError(
             f"K has the shape {np.shape(K)}; give ({n}, {n}), a row for each interval."
         )
@@ -280,6 +300,7 @@ def _checked(
     high = np.where(above > 0, high, low)
     if not (np.isfinite(low) & np.isfinite(high) & (low <= high)).all():
         raise ValueError("low and high must be finite with low <= high in every row.")
-    if not np.isfinite(K[:, :n].sum(dtype=np.float64)):
+    looked_at = K if factored else K[:, :n]
+    if not np.isfinite(looked_at.sum(dtype=np.float64)):
         raise ValueError("K holds values that are not finite; remove or replace such rows.")
     return low, high, below, above

@@ -7,9 +7,9 @@ the exact optimum.
 
 What a step costs. Only the first one looks at all rows for its derivatives. A step of length λ in a
 direction d changes the gradient by λ H d, and then both derivatives by the rows that went to
-another piece, which are ever fewer: with α'_i, what α_i would be on its old piece,
+another piece, which are ever fewer: with β'_i, what β_i would be on its old piece,
 
-    H  +=  Σ ± k_i g_i g_iᵀ,        ∇  +=  λ H d − Σ y_i (α_i − α'_i) g_i.
+    H  +=  Σ ± k_i g_i g_iᵀ,        ∇  +=  λ H d − Σ (β_i − β'_i) g_i.
 
 Where rows are many, time goes into reading them: all problems take their steps together, and one
 product with the rows serves them all. Where there are too many features for a matrix, conjugate
@@ -147,22 +147,24 @@ class DenseFeatures(Features):
 class Piecewise:
     """A regularised loss of linear scores that is quadratic in pieces.
 
-    With the slack u_i = m − y_i g_iᵀx of a row, the objective is
+    With d_i = t_i − g_iᵀx, what the score of a row is short of its target, the objective is
 
-        ½ xᵀDx − lᵀx + Σ_i ψ_i(u_i),     ψ_i'(u) = α_i(u) = min(c_i, max(0, a_i + k_i u)).
+        ½ xᵀDx − lᵀx + Σ_i max over lower ≤ β ≤ upper of  β d_i − ε_i |β| − (β − a_i)² / 2k_i,
 
-    The squared hinge has k = 2C s, a = 0 and no cap; the proximal steps for the hinge have one.
+    attained by β = a + k d, drawn towards zero by kε and cut at its bounds. The squared hinge has
+    t = y, k = 2C s, a = 0 and one bound, at zero; squared errors have none; the proximal steps for
+    losses in linear pieces have two.
 
     Attributes
     ----------
-    sign : ndarray of shape (n,)
-        y.
-    stiff, offset, cap : ndarray of shape (n,)
-        k, a and c.
+    target, stiff, offset : ndarray of shape (n,)
+        t, k and a.
+    lower, upper : ndarray of shape (n,)
+        Bounds of β, with zero between them; they may be infinite.
     diagonal, linear : ndarray of shape (size,)
         D and l.
-    margin : float
-        m.
+    width : ndarray of shape (n,) or None
+        ε, half the width of the interval on which nothing is paid; None for none.
     normals : ndarray of shape (size, q) or None
         Orthonormal columns N that x must be orthogonal to; where x starts it is.
     deflated : bool
@@ -170,47 +172,72 @@ class Piecewise:
         [H N; Nᵀ 0] (d, γ) = (−∇, 0). The answer is the same.
     """
 
-    sign: Vector
+    target: Vector
     stiff: Vector
     offset: Vector
-    cap: Vector
+    lower: Vector
+    upper: Vector
     diagonal: Vector
     linear: Vector
-    margin: float = 1.0
+    width: Vector | None = None
     normals: Matrix | None = None
     deflated: bool = False
 
     @classmethod
+    def squared(
+        cls, target: Vector, stiff: Vector, size: int, width: Vector | None = None
+    ) -> Piecewise:
+        """Return ½‖x‖² + Σ ½ stiff max(0, |target − gᵀx| − width)²."""
+        free = np.full(len(target), np.inf)
+        ends = np.zeros(len(target)), -free, free
+        return cls(target, stiff, *ends, np.ones(size), np.zeros(size), width)
+
+    @classmethod
     def squared_hinge(cls, sign: Vector, price: Vector, size: int) -> Piecewise:
         """Return ½‖x‖² + Σ price max(0, 1 − y gᵀx)²."""
-        none, no_cap = np.zeros(len(sign)), np.full(len(sign), np.inf)
-        return cls(sign, 2.0 * price, none, no_cap, np.ones(size), np.zeros(size))
+        lower, upper = np.where(sign > 0, 0.0, -np.inf), np.where(sign > 0, np.inf, 0.0)
+        none = np.zeros(len(sign))
+        return cls(sign, 2.0 * price, none, lower, upper, np.ones(size), np.zeros(size))
 
     def raw(self, scores: Vector) -> Vector:
-        """Return a + k u: α before it is cut."""
-        return self.offset + self.stiff * (self.margin - self.sign * scores)
+        """Return a + k d: β before it is drawn and cut."""
+        return self.offset + self.stiff * (self.target - scores)
 
-    def alpha(self, scores: Vector) -> Vector:
-        """Return the derivatives of the losses by the slacks."""
-        return np.clip(self.raw(scores), 0.0, self.cap)
+    def drawn(self, raw: Vector, index: Any = slice(None)) -> Vector:
+        """Return β before it is cut, of all rows or of some."""
+        if self.width is None:
+            return raw
+        reach = self.stiff[index] * self.width[index]
+        found: Vector = raw - np.clip(raw, -reach, reach)
+        return found
+
+    def pull(self, scores: Vector) -> Vector:
+        """Return β, minus the derivatives of the losses by the scores."""
+        return np.clip(self.drawn(self.raw(scores)), self.lower, self.upper)
 
     def value(self, x: Vector, scores: Vector) -> float:
-        """Return the objective: ψ(u) = α u − (α − a)²/2k, the conjugate of a cut parabola."""
-        alpha = self.alpha(scores)
-        apart = alpha - self.offset
+        """Return the objective."""
+        beta = self.pull(scores)
+        apart = beta - self.offset
         apart *= apart
         np.divide(apart, 2.0 * self.stiff, out=apart, where=self.stiff > 0)
-        loss = float(alpha @ (self.margin - self.sign * scores)) - float(apart.sum())
+        loss = float(beta @ (self.target - scores)) - self._paid(beta) - float(apart.sum())
         return 0.5 * float(x @ (self.diagonal * x)) - float(self.linear @ x) + loss
 
-    def squared_hinge_bound(self, scores: Vector, pull: Vector) -> float:
-        """Return a lower bound on the optimum of a squared hinge, from Σ y α g.
+    def squared_bound(self, scores: Vector, sums: Vector) -> float:
+        """Return a lower bound on the optimum of squared losses, from Σ β g.
 
-        Every multiple of α is feasible for the dual, and the best is the top of a parabola.
+        Every multiple of β is feasible for the dual, and the best is the top of a parabola.
         """
-        alpha = self.alpha(scores)
-        square = float(pull @ pull) + float(alpha @ np.maximum(0.0, 1.0 - self.sign * scores))
-        return 0.5 * float(alpha.sum()) ** 2 / square if square > 0 else 0.0
+        beta = self.pull(scores)
+        paid = self._paid(beta)
+        earned = float(beta @ self.target) - paid
+        square = float(sums @ sums) + max(0.0, float(beta @ (self.target - scores)) - paid)
+        return 0.5 * max(0.0, earned) ** 2 / square if square > 0 else 0.0
+
+    def _paid(self, beta: Vector) -> float:
+        """Return Σ ε |β|."""
+        return 0.0 if self.width is None else float(self.width @ np.abs(beta))
 
     def tangential(self, v: Matrix) -> Matrix:
         """Return what is left of a vector, or of columns, without the parts along the normals."""
@@ -318,15 +345,22 @@ class Newton:
         """Sum up gradients and second derivatives of problems, in one pass over the rows."""
         if not states:
             return
-        pull = np.array([s.problem.sign * s.problem.alpha(s.point.scores) for s in states])
+        pull = np.array([s.problem.pull(s.point.scores) for s in states])
         features = self.features
 
         def part(where: slice) -> tuple[Matrix, list[Matrix]]:
             block = features.block(where)
             curvatures = []
+            # Where all rows bend them, problems that share their weights share this too.
+            whole: dict[int, Matrix] = {}
             for state in states if self.formed else ():
-                bent = np.flatnonzero(state.piece[where] == 1)
-                curvatures.append(features.curved(block[bent], state.problem.stiff[where][bent]))
+                stiff, bent = state.problem.stiff, np.flatnonzero(_is_bent(state.piece[where]))
+                if len(bent) < block.shape[0]:
+                    curvatures.append(features.curved(block[bent], stiff[where][bent]))
+                    continue
+                if id(stiff) not in whole:
+                    whole[id(stiff)] = features.curved(block, stiff[where])
+                curvatures.append(whole[id(stiff)])
             return features.pulled(block, pull[:, where]), curvatures
 
         for state in states:
@@ -346,7 +380,7 @@ class Newton:
         if not self.formed:
             return self._iterated(state)
         matrix = state.matrix
-        if not (state.piece == 1).any():
+        if not _is_bent(state.piece).any():
             # Nothing holds what is not regularised: any long step will do, the search cuts it.
             matrix = matrix + 1e-10 * np.eye(len(matrix))
         if problem.normals is None:
@@ -366,7 +400,7 @@ class Newton:
     def _iterated(self, state: _State) -> Vector:
         """Return Newton's direction by conjugate gradients in the subspace."""
         problem, features = state.problem, self.features
-        bent = np.where(state.piece == 1, problem.stiff, 0.0)
+        bent = np.where(_is_bent(state.piece), problem.stiff, 0.0)
 
         def product(v: Vector) -> Vector:
             v = problem.tangential(v.ravel())
@@ -432,7 +466,7 @@ class _State:
         if arrived or promise <= _TOL * size:
             self.done = True
             return None
-        bent = int(np.count_nonzero(self.piece == 1))
+        bent = int(np.count_nonzero(_is_bent(self.piece)))
         self.stale = not self.update or len(changed) > _MOST_CHANGED * bent
         return changed
 
@@ -443,19 +477,24 @@ class _State:
 
     def _change(self, changed: IndexArray, features: Features) -> None:
         problem, before = self.problem, self.before[0][changed]
-        stiff, sign = problem.stiff[changed], problem.sign[changed]
-        offset, cap = problem.offset[changed], problem.cap[changed]
+        stiff, target, offset = (
+            each[changed] for each in (problem.stiff, problem.target, problem.offset)
+        )
+        lower, upper = problem.lower[changed], problem.upper[changed]
 
         def raw(scores: Vector) -> Vector:
-            return np.asarray(offset + stiff * (problem.margin - sign * scores))
+            return np.asarray(offset + stiff * (target - scores[changed]))
 
-        new = raw(self.point.scores[changed])
-        # On its old piece α would have gone on in a straight line.
-        straight = np.where(before == 1, new, np.clip(raw(self.before[1][changed]), 0.0, cap))
-        apart = np.clip(new, 0.0, cap) - straight
+        def cut(raw: Vector) -> Vector:
+            return np.clip(problem.drawn(raw, changed), lower, upper)
+
+        new = raw(self.point.scores)
+        left, joined = _is_bent(before), _is_bent(self.piece[changed])
+        # On its old piece β would have gone on in a straight line.
+        line = new if problem.width is None else new - before * stiff * problem.width[changed]
+        straight = np.where(left, line, cut(raw(self.before[1])))
         rows = features.block(changed)
-        self.gradient -= features.pulled(rows, (sign * apart)[None])[0]
-        left, joined = before == 1, self.piece[changed] == 1
+        self.gradient -= features.pulled(rows, (cut(new) - straight)[None])[0]
         # Apart, for the product of a matrix with itself costs half of another.
         gained = features.curved(rows[np.flatnonzero(joined)], stiff[joined])
         self.matrix += gained - features.curved(rows[np.flatnonzero(left)], stiff[left])
@@ -474,9 +513,25 @@ def best_start(
 
 
 def _piece(problem: Piecewise, scores: Vector) -> NDArray[np.int8]:
-    """Return the piece of its loss that each row is on: 0 flat, 1 bent, 2 straight."""
+    """Return the piece of its loss that each row is on.
+
+    1 and −1 where β is between zero, or its lower bound, and another bound: there the loss bends;
+    2 and −2 at these bounds, and 0 where β is zero or, without an interval, at its lower bound.
+    """
     raw = problem.raw(scores)
-    return (raw > 0).astype(np.int8) + ((raw >= problem.cap) & (raw > 0))
+    if problem.width is None:
+        above = raw > problem.lower
+        return above.astype(np.int8) + ((raw >= problem.upper) & above)
+    beta = problem.drawn(raw)
+    outside = (beta >= problem.upper) | (beta <= problem.lower)
+    piece: NDArray[np.int8] = np.sign(beta).astype(np.int8)
+    return piece * (1 + outside.astype(np.int8))
+
+
+def _is_bent(piece: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Return whether rows are on pieces where the loss bends."""
+    bent: NDArray[np.bool_] = np.abs(piece) == 1
+    return bent
 
 
 def _inverse(matrix: Matrix) -> Callable[[Matrix], Matrix]:
@@ -494,14 +549,14 @@ def _length(problem: Piecewise, point: Point, direction: Vector, moved: Vector) 
     """Return the best length of a step; 1 where that is Newton's own."""
     slope0 = float((problem.diagonal * point.x - problem.linear) @ direction)
     curve0 = float(direction @ (problem.diagonal * direction))
-    raw0, along = problem.raw(point.scores), problem.sign * moved
-    change = problem.stiff * along
+    raw0, change = problem.raw(point.scores), problem.stiff * moved
 
     def look(length: Vector) -> tuple[Vector, Vector]:
-        raw = raw0 - length[0] * change
-        alpha = np.clip(raw, 0.0, problem.cap)
-        slope = slope0 + length[0] * curve0 - float(alpha @ along)
-        curve = curve0 + float(change @ np.where(alpha == raw, along, 0.0))
+        drawn = problem.drawn(raw0 - length[0] * change)
+        beta = np.clip(drawn, problem.lower, problem.upper)
+        slope = slope0 + length[0] * curve0 - float(beta @ moved)
+        bent = beta == drawn if problem.width is None else (beta == drawn) & (beta != 0.0)
+        curve = curve0 + float(change @ np.where(bent, moved, 0.0))
         return np.array([slope]), np.array([curve])
 
     return float(line_search(look, np.ones(1), tol=0.0, max_tries=_TRIES)[0])

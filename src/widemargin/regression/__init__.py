@@ -2,5 +2,6 @@
 
 from widemargin.regression.core_vector_regressor import CoreVectorRegressor
 from widemargin.regression.margin_regressor import MarginRegressor
+from widemargin.regression.margin_regressor_cv import MarginRegressorCV
 
-__all__ = ["CoreVectorRegressor", "MarginRegressor"]
+__all__ = ["CoreVectorRegressor", "MarginRegressor", "MarginRegressorCV"]

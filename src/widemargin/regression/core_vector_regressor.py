@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from widemargin.balls import CoreOptions
 from widemargin.balls.core_regression import fit_core_regression
 from widemargin.base import parameters as check
-from widemargin.base.estimator import dense, reporting, with_callbacks
+from widemargin.base.estimator import reporting, with_callbacks
+from widemargin.base.kernel_regressor import KernelRegressor
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.expansion import Expansion
-from widemargin.regression.kernel_regressor import KernelRegressor
 
 
 @parameters
@@ -186,8 +185,6 @@ class CoreVectorRegressor(KernelRegressor):
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        vectors, coef = dense(self.support_vectors_), np.ascontiguousarray(self.dual_coef_.T)
         with self._computing() as resources:
-            machine = Expansion(self._kernel(self.gamma_), vectors, coef, self.intercept_)
-            found: NDArray[np.float64] = machine.values(self._rows(X, resources))[:, 0]
+            found: NDArray[np.float64] = self._values(self._rows(X, resources))[:, 0]
         return found

@@ -1,4 +1,4 @@
-"""Kernel regression: exact on few rows, in a span or, with squared losses, in cells on many."""
+"""Kernel regression: exact on few rows, in a span or in cells on many."""
 
 from __future__ import annotations
 
@@ -12,33 +12,63 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin.arrays import Matrix
-from widemargin.balls import fit_exact
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
-    dense,
     reporting,
+    warn_user,
     with_callbacks,
 )
+from widemargin.base.kept_cells import keep_cells, kept_machines
+from widemargin.base.kernel_regressor import LINEAR, SQUARED, KernelRegressor, TargetScale
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.cells import CellMachines, FittedCells, Partition, fit_cells
-from widemargin.cells.engine_choice import ChoiceOptions, Decision, choose_engine
-from widemargin.expansion import Expansion, Fitted
+from widemargin.base.target_intervals import check_quantile, check_quantiles
+from widemargin.cells.engine_choice import ChoiceOptions
+from widemargin.expansion import Fitted
 from widemargin.loop import Resources
 from widemargin.problem import Problem
-from widemargin.regression.interval_losses import (
-    check_quantile,
-    check_quantiles,
-    engine_for,
-    fit_intervals,
-    insensitive,
-    of_quantiles,
-)
-from widemargin.regression.kernel_regressor import KernelRegressor, TargetScale
+from widemargin.regression.calibration import check_calibration
+from widemargin.regression.interval_losses import PiecewiseLoss, fit_pieces
+from widemargin.regression.regression_fit import RegressionFit
+from widemargin.regression.squared_losses import fit_squares
 from widemargin.rows import Rows
-from widemargin.span import as_strategy, fit_span
+from widemargin.span import as_strategy
 
-SQUARED = ("squared", "squared_epsilon_insensitive")
-LINEAR = ("epsilon_insensitive", "quantile")
+
+def check_loss(machine: Any, precomputed: bool) -> None:
+    """Raise where parameters of a regressor do not go together.
+
+    Parameters
+    ----------
+    machine : MarginRegressor or MarginRegressorCV
+        Whose parameters.
+    precomputed : bool
+        Whether kernel values are given.
+    """
+    if machine.engine == "cells" and precomputed:
+        raise ValueError(
+            "engine='cells' cuts the space of the rows, which kernel='precomputed' does not "
+            "tell; give the rows and a kernel by name, or use engine='span'."
+        )
+    if machine.loss in LINEAR and not machine.fit_intercept:
+        raise ValueError(
+            f"loss={machine.loss!r} has a free bias; fit_intercept=False is not there for it. Use "
+            "fit_intercept=True, or loss='squared_epsilon_insensitive'."
+        )
+    if machine.loss != "quantile" and machine.calibration not in ("auto", None):
+        raise ValueError(
+            f"calibration={machine.calibration!r} is for loss='quantile', not "
+            f"loss={machine.loss!r}; leave it at 'auto'."
+        )
+    if machine.quantiles is not None and machine.loss != "quantile":
+        raise ValueError(
+            f"quantiles={machine.quantiles!r} are for loss='quantile', not loss={machine.loss!r}."
+        )
+
+
+def check_outputs(quantiles: Any, y: NDArray[np.float64]) -> None:
+    """Raise where several quantiles are wanted of several outputs."""
+    if quantiles is not None and y.ndim > 1 and y.shape[1] > 1:
+        raise ValueError(f"quantiles need one output, but y has {y.shape[1]}; fit each alone.")
 
 
 @parameters
@@ -60,9 +90,8 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
             default="squared"
         The squared error; the square of its excess over `epsilon`, which leaves rows within
         `epsilon` of their target without a coefficient; that excess itself, the loss of ``SVR``; or
-        the loss of a quantile. The last two have a free bias, and no cells. The
-        squared error is the default: a prediction is then a mean, nothing is to be chosen
-        beside C, and all outputs share the work.
+        the loss of a quantile. The last two have a free bias. The squared error is the default: a
+        prediction is then a mean, nothing is to be chosen beside C, and all outputs share the work.
     epsilon : float, default=0.1
         Errors up to it cost nothing, for the losses that are named after it, in the units of y.
     quantile : float, default=0.5
@@ -70,6 +99,12 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
     quantiles : array-like of float, default=None
         Several of them, for ``loss="quantile"`` and one output: predictions have a column for each,
         from the smallest to the largest, and are sorted, so that they never cross.
+    calibration : "auto", int, float or None, default="auto"
+        How each quantile is moved so that its share of rows is right on rows that its machine has
+        not seen: an int holds out each row once, in so many folds, and fits all rows; a float holds
+        out that share of the rows for good, and the shares are guaranteed. "auto" takes 5 folds,
+        10 on up to 2,000 rows, where there are several `quantiles`: intervals are nothing without
+        their shares. None leaves quantiles as they are.
     kernel : str, callable or Kernel, default="rbf"
         As in `MarginClassifier`.
     gamma : {"scale", "auto", "mean_distance"} or float, default="scale"
@@ -84,8 +119,9 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
         Whether to centre the targets and to have b; without, f(x) = w·φ(x).
     engine : {"auto", "exact", "span", "cells"}, default="auto"
         The exact machine; the span fit; a machine for each cell of a partition; or, for "auto", the
-        first for up to 5,000 different rows, otherwise what held-out rows of a sample speak for;
-        with losses in linear pieces, the span. `engine_` tells which it was.
+        first for up to 5,000 different rows, 10,000 with the squared loss, if the matrix fits into
+        `memory`; otherwise what held-out rows speak for; with losses in linear pieces, the span.
+        `engine_` tells which it was.
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
         With ``engine="cells"``: about how many rows a cell has, or the centres of the cells. "auto"
         chooses the size on held-out rows.
@@ -102,7 +138,7 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
     max_vectors : int or "auto", default="auto"
         Vectors at the most, of all cells together. "auto" doubles them, up to a fifth of the
         rows or 4,096, until the objective falls by less than 1 % for a doubling. With losses in
-        linear pieces all are drawn at once, "core" ones at random, and "auto" is 1,024.
+        linear pieces up to 1,024, until it falls by less than 2 %.
     tol : float, default=1e-3
         Stop at this relative duality gap.
     max_iter : int, default=10000
@@ -130,10 +166,14 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
         Coefficient of each vector for each output.
     intercept_ : ndarray of shape (n_outputs,)
         What is added, the mean of the targets included; of shape (n_cells, n_outputs) in cells.
+    offsets_ : ndarray of shape (n_outputs,)
+        What calibration adds to predictions, beside `intercept_`.
     cell_centers_ : ndarray of shape (n_cells, n_features)
         Centres of the cells, in cells only.
     cell_offsets_ : ndarray of int of shape (n_cells + 1,)
         Where the vectors of each cell begin among the vectors, in cells only.
+    cell_middles_, cell_middle_offsets_ : ndarray
+        Middles of groups of centres, and where their centres begin, in more than 2,048 cells only.
     n_outputs_ : int
         Columns of y.
     flat_ : bool
@@ -170,6 +210,7 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
     epsilon: float = keyword(0.1, check.not_negative)
     quantile: float = keyword(0.5, check_quantile)
     quantiles: Any = keyword(None, check_quantiles)
+    calibration: Any = keyword("auto", check_calibration)
     gamma: Any = keyword("scale", check.gamma)
     fit_intercept: bool = keyword(True)
     engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
@@ -206,19 +247,22 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
             X, y = self._validated(X, y, multi_output=True, y_numeric=True)
             y = np.asarray(y, dtype=np.float64)
             targets = y.reshape(len(y), -1)
-            if self.quantiles is not None and targets.shape[1] > 1:
-                raise ValueError(
-                    f"quantiles need one output, but y has {targets.shape[1]}; fit each alone."
-                )
+            check_outputs(self.quantiles, y)
             problem, scale, gamma = self._stated(
                 X, targets, sample_weight, resources, insensitive=self.loss == SQUARED[1]
             )
             with reporting(self, len(y), X, y) as report:
-                fitted = self._fitted(problem, replace(resources, report=report), scale)
+                found = self._fitted(problem, replace(resources, report=report), scale)
         self.several_ = self.quantiles is not None
         self.gamma_, self.n_outputs_, self.flat_ = gamma, targets.shape[1], y.ndim == 1
-        self._keep(problem, fitted, scale)
-        self._warn(fitted)
+        self.engine_ = found.engine
+        self._keep(problem, found.fitted, scale)
+        self.offsets_ = np.zeros(len(self.dual_coef_))
+        if found.offsets is not None:
+            self.offsets_ = found.offsets * scale.unit
+        self._warn(found.fitted)
+        if found.doubt:
+            warn_user(f"{type(self).__name__}: {found.doubt}")
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -239,7 +283,8 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
         with self._computing() as resources:
             values = self._values(self._rows(X, resources))
         if self.several_:
-            return np.sort(values, axis=1)
+            return np.sort(np.sort(values, axis=1) + self.offsets_, axis=1)
+        values = values + self.offsets_
         found: NDArray[np.float64] = values[:, 0] if self.flat_ else values
         return found
 
@@ -268,44 +313,15 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
 
     def _values(self, rows: Rows) -> Matrix:
         """Return the predictions of rows, a column for each output."""
-        vectors, coef = dense(self.support_vectors_), np.ascontiguousarray(self.dual_coef_.T)
-        kernel = self._kernel(self.gamma_)
         if self.engine_ != "cells":
-            return Expansion(kernel, vectors, coef, self.intercept_).values(rows)
-        machines = CellMachines(
-            Partition(self.cell_centers_),
-            kernel,
-            vectors,
-            coef,
-            self.cell_offsets_,
-            self.intercept_,
-            float(self.blend),
-        )
-        return machines.values(rows)
+            return super()._values(rows)
+        return kept_machines(self, self._kernel(self.gamma_), self.intercept_).values(rows)
 
     # The steps of `fit`.
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.engine == "cells" and self._precomputed():
-            raise ValueError(
-                "engine='cells' cuts the space of the rows, which kernel='precomputed' does not "
-                "tell; give the rows and a kernel by name, or use engine='span'."
-            )
-        if self.loss in LINEAR and self.engine == "cells":
-            raise ValueError(
-                f"loss={self.loss!r} is not there for engine='cells'; use engine='span', or "
-                "loss='squared_epsilon_insensitive'."
-            )
-        if self.loss in LINEAR and not self.fit_intercept:
-            raise ValueError(
-                f"loss={self.loss!r} has a free bias; fit_intercept=False is not there for it. Use "
-                "fit_intercept=True, or loss='squared_epsilon_insensitive'."
-            )
-        if self.quantiles is not None and self.loss != "quantile":
-            raise ValueError(
-                f"quantiles={self.quantiles!r} are for loss='quantile', not loss={self.loss!r}."
-            )
+        check_loss(self, self._precomputed())
 
     def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""
@@ -326,38 +342,20 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
             in_a_span=not named,
         )
 
-    def _fitted(self, problem: Problem, resources: Resources, scale: TargetScale) -> Fitted:
+    def _fitted(self, problem: Problem, resources: Resources, scale: TargetScale) -> RegressionFit:
         """Return the machine by the engine that is wanted, or chosen."""
         options = self._options(resources)
-        if self.loss in LINEAR:
-            # In the targets' units f grows by the unit, ½‖w‖² by its square.
-            price, levels = self.C / scale.unit, [self.quantile]
-            if self.quantiles is not None:
-                levels = list(self.quantiles)
-            stated = (
-                insensitive(problem, self.epsilon / scale.unit, price)
-                if self.loss == "epsilon_insensitive"
-                else of_quantiles(problem, levels, price)
-            )
-            self.engine_ = engine_for(stated, options)
-            return fit_intervals(stated, self.engine_, options)
-        decision = Decision(self.engine, 0)
-        if self.engine == "auto" or (self.engine == "cells" and not options.size_given):
-            decision = choose_engine(problem, options)
-        self.engine_ = decision.engine
-        if decision.engine == "cells":
-            size = options.cells if options.size_given else decision.size
-            fitted: Fitted = fit_cells(problem, replace(options, cells=size))
-        else:
-            fitted = (fit_exact if decision.engine == "exact" else fit_span)(problem, options)
-        if not decision.reason:
-            return fitted
-        said = f"{fitted.certificate.stopped}; {decision.engine}: {decision.reason}"
-        return replace(fitted, certificate=replace(fitted.certificate, stopped=said))
+        if self.loss not in LINEAR:
+            return fit_squares(problem, options)
+        price = self._price(scale)
+        if self.loss == "epsilon_insensitive":
+            return fit_pieces(problem, PiecewiseLoss(price, self.epsilon / scale.unit), options)
+        several = self.quantiles is not None
+        levels = tuple(self.quantiles) if several else (self.quantile,)
+        loss = PiecewiseLoss(price, None, levels, several, self.calibration)
+        return fit_pieces(problem, loss, options)
 
     def _keep(self, problem: Problem, fitted: Fitted, scale: TargetScale) -> None:
         """Set the attributes of the prediction, those of cells too."""
         super()._keep(problem, fitted, scale)
-        self._drop("cell_centers_", "cell_offsets_")
-        if isinstance(fitted, FittedCells):
-            self.cell_centers_, self.cell_offsets_ = fitted.centers, fitted.offsets
+        keep_cells(self, fitted)

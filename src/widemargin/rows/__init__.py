@@ -13,6 +13,7 @@ from widemargin.rows.distinct import (
     weighted_moments,
 )
 from widemargin.rows.memory import check_memory, parse_memory, rows_per_block, threads_within
+from widemargin.rows.row_map import RowMap, mapped_rows, robust_map
 from widemargin.rows.rows import (
     TALL,
     ArrayRows,
@@ -30,12 +31,15 @@ __all__ = [
     "Distinct",
     "Moments",
     "PrecomputedRows",
+    "RowMap",
     "Rows",
     "Visit",
     "as_rows",
     "check_memory",
     "distinct_rows",
+    "mapped_rows",
     "parse_memory",
+    "robust_map",
     "row_keys",
     "rows_per_block",
     "threads_within",

@@ -52,12 +52,15 @@ class Rows(ABC):
         Vectors to set against a block at a time.
     device : Device or None
         Where what is made of the rows shall be kept: None is this machine.
+    row_map : RowMap or None
+        The map that made them from stored rows, if there was one.
     """
 
     _most_rows = 1024
     vectors_at_a_time = 16384
     # None is this machine; a ``device.Device`` otherwise.
     device: Any = None
+    row_map: Any = None
 
     def __init__(self, X: Any, memory: int, threads: int) -> None:
         self.X = X
@@ -97,6 +100,12 @@ class Rows(ABC):
         """Return a view whose kernel values are kept on a device."""
         view = copy(self)
         view.device = device
+        return view
+
+    def stored_as(self, X: Any) -> Rows:
+        """Return a view of the same rows in another array, in which they have the same places."""
+        view = copy(self)
+        view.X = X
         return view
 
     @property

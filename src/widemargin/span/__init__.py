@@ -20,6 +20,7 @@ from widemargin.span.landmarks import (
     Strategy,
     as_strategy,
 )
+from widemargin.span.left_out import LeftOut, fit_span_and_judge
 from widemargin.span.levels import SpanFit
 from widemargin.span.span_engine import (
     SpanOptions,
@@ -37,6 +38,7 @@ __all__ = [
     "CoreVectors",
     "GivenVectors",
     "KMeansVectors",
+    "LeftOut",
     "LeverageVectors",
     "RandomVectors",
     "SpanFit",
@@ -47,6 +49,7 @@ __all__ = [
     "Vectors",
     "as_strategy",
     "fit_span",
+    "fit_span_and_judge",
     "fit_span_with_scores",
     "most_vectors",
     "no_vectors",

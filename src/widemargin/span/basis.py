@@ -12,6 +12,7 @@ join later leave the coordinates of the former ones as they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from widemargin.kernel_between import kernel_values
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_diagonal
 from widemargin.rows import Rows
-from widemargin.threads import cholesky_in_place, solve_cholesky
+from widemargin.threads import cholesky_in_place, ordered_map, solve_cholesky
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,27 @@ class Basis:
             matrix[np.diag_indices(r + 1)] = diagonal + jitter
         return matrix.astype(dtype, copy=False)
 
+    def factorised_each(self, matrices: Iterable[Matrix], dtype: DTypeLike) -> list[Any]:
+        """Return the Cholesky factors of K_z plus matrices, which are overwritten one by one."""
+        return [self.factorised(matrix, dtype) for matrix in matrices]
+
     def solved(self, factor: NDArray[Any], right: Matrix) -> Matrix:
         """Return the solution for the columns of `right`, in the factor's precision."""
         return solve_cholesky(factor, right)
+
+    def solved_each(self, factors: list[Any], right: Matrix, threads: int) -> Matrix:
+        """Return the solution for each column of `right` by its own factor; they may be shared."""
+        answer = np.empty_like(right)
+        alike: dict[int, list[int]] = {}
+        for column, factor in enumerate(factors):
+            alike.setdefault(id(factor), []).append(column)
+
+        def work(columns: list[int]) -> None:
+            answer[:, columns] = self.solved(factors[columns[0]], right[:, columns])
+
+        for _ in ordered_map(work, alike.values(), threads):
+            pass
+        return answer
 
 
 def joined(old: Vectors, new: Vectors) -> Vectors:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.arrays import IndexArray, Matrix
 from widemargin.problem import Problem
 from widemargin.rows import threads_within
 from widemargin.span.basis import Basis
@@ -24,12 +24,14 @@ from widemargin.span.shard import GramPlan
 from widemargin.span.shards import Shards
 from widemargin.threads import ordered_map
 
-# Rows, in multiples of the vectors, that stand for all rows inside the margin: in the first matrix
-# after a change of rows or vectors, the next, and so on. Far from the optimum a rough matrix does
-# as well, and near it one that lacks rare rows is of no use.
-_ROWS_OF_ONE_SUM = (8, 16)
-_ROWS_OF_MANY_SUMS = (2, 4, 8, 16)
-# But at least this many,
+# Rows, in multiples of the vectors, that stand for all rows inside the margin in the first matrix
+# after a change of rows or vectors; twice as many in each that follows. Far from the optimum a
+# rough matrix does as well, and near it, or at a large C, one that lacks rare rows is of no use.
+_ROWS_OF_ONE_SUM = 8
+_ROWS_OF_MANY_SUMS = 2
+# They are all that there are after so many doublings.
+_DOUBLINGS = 30
+# At least this many,
 _LEAST_ROWS = 2048
 # and where values are computed again in each pass, as many as this share of a pass's cost allows,
 # up to a multiple of the vectors: passes are saved by a better matrix.
@@ -39,15 +41,41 @@ _MOST_MULTIPLE = 64
 _CHUNK = 2048
 # Folds that are told apart at the most.
 _MOST_FOLDS = 16
-# Seconds for a value that is read from memory for one or two products. Of these costs only the
-# ratios matter.
-_READ = 0.4e-9
-# Seconds for a multiplication of a product with a few columns.
-_PRODUCT = 0.02e-9
-# Seconds for a kernel value that is computed again, beside the product of its rows.
-_COMPUTE = 0.6e-9
-# Seconds for one of a matrix product or a factorisation in float64.
-_MATRIX = 0.02e-9
+# On a GPU, the steps that a matrix may cost: passes wait for launches there, and a matrix of more
+# rows saves them.
+_STEPS_OF_MATRIX = 4.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the parts of a step take, in seconds; only the ratios matter.
+
+    Attributes
+    ----------
+    step : float
+        A step, whatever its rows and vectors.
+    read : float
+        A value that is read from memory for one or two products.
+    product : float
+        A multiplication of a product with a few columns.
+    compute : float
+        A kernel value that is computed again, beside the product of its rows.
+    sum : float
+        The sum of a Newton matrix, whatever its rows.
+    matrix : float
+        A multiplication of a matrix product or a factorisation in float64.
+    """
+
+    step: float
+    read: float
+    product: float
+    compute: float
+    sum: float
+    matrix: float
+
+
+PROCESSOR = Costs(0.0, 0.4e-9, 0.02e-9, 0.6e-9, 0.0, 0.02e-9)
+GPU = Costs(6e-3, 2e-12, 0.03e-12, 4e-12, 2e-3, 0.1e-12)
 
 
 class Curvature:
@@ -76,6 +104,8 @@ class Curvature:
         self.shards = shards
         self.dtype = dtype
         self.room = room
+        device = shards.device
+        self._costs = GPU if device is not None and device.is_cuda else PROCESSOR
         self.forget()
 
     def forget(self) -> None:
@@ -111,10 +141,11 @@ class Curvature:
 
     def _pass(self, columns: int, n_rows: int, size: int) -> float:
         """Return what a step costs that looks at rows."""
-        read = 2 * max(_READ, 2 * columns * _PRODUCT)
+        costs = self._costs
+        read = 2 * max(costs.read, 2 * columns * costs.product)
         again = max(0, n_rows - self.shards.rows_kept(size)) / max(1, n_rows)
-        compute = _COMPUTE + self.problem.rows.values_per_row * _PRODUCT
-        return n_rows * size * (read + again * compute)
+        compute = costs.compute + self.problem.rows.values_per_row * costs.product
+        return costs.step + n_rows * size * (read + again * compute)
 
     def form(self, basis: Basis, n_rows: int, live: IndexArray, moved: bool) -> None:
         """Form and factorise the matrices of the live problems, at the scores of the first rows.
@@ -126,13 +157,16 @@ class Curvature:
         plan = self._plan(live, (basis.size + 1) ** 2, moved)
         self._factors, self._basis, self.adopted = {}, basis, False
         self._spent, self._cost = 0.0, 0.0
-        schedule = _ROWS_OF_ONE_SUM if len(plan.groups) == 1 else _ROWS_OF_MANY_SUMS
-        multiple = schedule[min(self._formed, len(schedule) - 1)]
-        most_rows = max(_LEAST_ROWS, multiple * (basis.size + 1))
-        if self.shards.rows_kept(basis.size) < n_rows:
-            cost = self._pass(len(live), n_rows, basis.size)
-            affordable = int(_SHARE_OF_PASS * cost / (_MATRIX * len(plan.groups) * basis.size**2))
-            most_rows = max(most_rows, min(affordable, _MOST_MULTIPLE * (basis.size + 1)))
+        multiple = _ROWS_OF_ONE_SUM if len(plan.groups) == 1 else _ROWS_OF_MANY_SUMS
+        wanted = (multiple << min(self._formed, _DOUBLINGS)) * (basis.size + 1)
+        most_rows = min(n_rows, max(_LEAST_ROWS, wanted))
+        affordable = self._pass(len(live), n_rows, basis.size)
+        affordable /= self._costs.matrix * len(plan.groups) * max(1, basis.size) ** 2
+        if self._costs.step:
+            most_rows = max(most_rows, int(_STEPS_OF_MATRIX * affordable))
+        elif self.shards.rows_kept(basis.size) < n_rows:
+            affordable *= _SHARE_OF_PASS
+            most_rows = max(most_rows, min(int(affordable), _MOST_MULTIPLE * (basis.size + 1)))
         self._formed += 1
         # Shards that are elsewhere work on a sum together, those that are here on several.
         one_by_one = len(plan.groups) == 1 or self.shards.many or self.shards.device is not None
@@ -154,7 +188,7 @@ class Curvature:
         for group, (count, factors) in zip(plan.groups, found, strict=True):
             self._factors |= factors
             rows = min(count, most_rows) + len(group) * basis.size / 3
-            self._cost += _MATRIX * rows * basis.size**2
+            self._cost += self._costs.sum + self._costs.matrix * rows * basis.size**2
 
     def _plan(self, live: IndexArray, size: int, moved: bool) -> _Plan:
         """Return which problems share what, so that factors of `size` values fit.
@@ -204,36 +238,27 @@ class Curvature:
     ) -> dict[int, NDArray[Any]]:
         """Return the factors of a group's problems from the sums of the folds."""
         C, counts = self.problem.C, self.problem.counts
-        made: dict[tuple[float, ...], NDArray[Any]] = {}
-        factors = {}
+        wanted: dict[tuple[float, ...], list[int]] = {}
         for p in group:
             value = float(C[p]) if plan.each_C else float(np.median(C[group]))
             share = tuple(counts[:, p]) if plan.folds else (1.0,)
-            if (value, *share) not in made:
-                total = _weighted(np.multiply(value, share), sums)
-                made[(value, *share)] = basis.factorised(total, plan.dtype)
-            factors[int(p)] = made[(value, *share)]
-        return factors
+            wanted.setdefault(tuple(np.multiply(value, share).tolist()), []).append(int(p))
+        totals = (_weighted(weights, sums) for weights in wanted)
+        factors = basis.factorised_each(totals, plan.dtype)
+        return {
+            p: factor
+            for problems, factor in zip(wanted.values(), factors, strict=True)
+            for p in problems
+        }
 
     def solve(self, right: Matrix, live: IndexArray) -> Matrix:
         """Return M⁻¹ of each column, by the factor of its problem."""
-        answer, basis = np.empty_like(right), self._basis
-        alike: dict[int, list[int]] = {}
-        for j, p in enumerate(live):
-            alike.setdefault(id(self._factors[int(p)]), []).append(j)
-
-        def work(columns: list[int]) -> None:
-            factor = self._factors[int(live[columns[0]])]
-            scale = np.abs(right[:, columns]).max(axis=0)
-            scale[scale == 0.0] = 1.0
-            # Scaled, for a gradient may leave the range of float32.
-            answer[:, columns] = basis.solved(factor, right[:, columns] / scale) * scale
-
-        # A device has threads of its own.
-        threads = self.problem.threads if self.shards.device is None else 1
-        for _ in ordered_map(work, alike.values(), threads):
-            pass
-        return answer
+        # Scaled, for a gradient may leave the range of float32.
+        scale = np.abs(right).max(axis=0)
+        scale[scale == 0.0] = 1.0
+        factors = [self._factors[int(p)] for p in live]
+        found = self._basis.solved_each(factors, right / scale, self.problem.threads)
+        return np.asarray(found * scale)
 
 
 @dataclass(frozen=True)
@@ -261,10 +286,9 @@ class _Plan:
     dtype: DTypeLike
 
 
-def _weighted(weights: Vector, matrices: list[Matrix]) -> Matrix:
+def _weighted(weights: tuple[float, ...], matrices: list[Matrix]) -> Matrix:
     """Return a weighted sum of matrices, with no other matrix than that."""
-    # Plain numbers, which arrays of a device can be multiplied with.
-    first, *others = weights.tolist()
+    first, *others = weights
     total: Matrix = first * matrices[0]
     for weight, matrix in zip(others, matrices[1:], strict=True):
         if weight:

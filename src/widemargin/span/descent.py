@@ -327,7 +327,7 @@ class Descent:
         exact = (state.gradient[:, live] * direction).sum(axis=0)
         # Answers of shards that are elsewhere take their time: more is asked at once. In double
         # precision, steps are to be those of a fit in memory to the last digits.
-        at_once = self.shards.many and self.dtype == np.float32
+        at_once = self.shards.answers_late and self.dtype == np.float32
         tried = FIRST_LENGTHS if at_once else FIRST_LENGTHS[:1]
         lengths = np.repeat(tried[:, None], len(live), axis=1)
         first, scale = self.shards.look_along(direction, live, state.n_rows, judges, lengths)

@@ -6,8 +6,10 @@ large as the span are made there, and only columns of coefficients come and go.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from scipy.linalg import lapack
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.device import Array, Device, DeviceKernel, to_numpy
-from widemargin.device.in_place import cholesky, solve_lower, solve_upper
+from widemargin.device.in_place import cholesky, choleskys, solve_lower, solve_upper
 from widemargin.device.pivoting import pivoted_cholesky
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_diagonal, check_finite
@@ -25,6 +27,8 @@ from widemargin.span.basis import Basis, Vectors, joined
 
 # New vectors from which pivots are found on a GPU: fewer take longer to launch than to compute.
 PIVOTS_THERE = 1024
+# Bytes of matrices that are factorised, or solved with, at a time.
+_STACK_BYTES = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -149,10 +153,16 @@ class DeviceBasis(Basis):
 
     def factorised(self, matrix: Array, dtype: DTypeLike) -> Array:
         """Return the Cholesky factor of K_z plus a matrix, which is overwritten."""
-        device, xp, r = self.there.device, self.there.device.xp, self.size
+        device, r = self.there.device, self.size
         matrix[:r, :r] += self.there.gram
         matrix[r, r] += 1.0
-        factor = cholesky(device, matrix)
+        return self._factor_of(matrix, cholesky(device, matrix), dtype)
+
+    def _factor_of(self, matrix: Array, factor: Array | None, dtype: DTypeLike) -> Array:
+        """Return the factor of a matrix, or of one near it that has a factor."""
+        device, xp, r = self.there.device, self.there.device.xp, self.size
+        if factor is not None:
+            return xp.astype(factor, device.dtype(dtype), copy=False)
         largest, jitter = float(xp.max(xp.linalg.diagonal(matrix))), 0.0
         while factor is None and jitter < largest:
             # Rounding, at extreme weights. A preconditioner may be changed at will.
@@ -162,6 +172,53 @@ class DeviceBasis(Basis):
         if factor is None:
             factor = xp.eye(r + 1, dtype=xp.float64, device=device.where)
         return xp.astype(factor, device.dtype(dtype), copy=False)
+
+    def factorised_each(self, matrices: Iterable[Matrix], dtype: DTypeLike) -> list[Any]:
+        """Return the Cholesky factors of K_z plus matrices, many at a time."""
+        device, xp, r = self.there.device, self.there.device.xp, self.size
+        factors: list[Array] = []
+        for some in _at_a_time(matrices, 8 * (r + 1) ** 2):
+            if len(some) == 1:
+                factors.append(self.factorised(some[0], dtype))
+                continue
+            stack = xp.stack(some)
+            stack[:, :r, :r] += self.there.gram
+            stack[:, r, r] += 1.0
+            found = choleskys(device, stack)
+            factors += [
+                self._factor_of(stack[j, :, :], factor, dtype) for j, factor in enumerate(found)
+            ]
+        return factors
+
+    def solved_each(self, factors: list[Any], right: Matrix, threads: int) -> Matrix:
+        """Return the solution for each column of `right` by its own factor; they may be shared.
+
+        Columns go there and come back together.
+        """
+        device, xp = self.there.device, self.there.device.xp
+        columns = device.array(right)
+        alike: dict[int, list[int]] = {}
+        for column, factor in enumerate(factors):
+            alike.setdefault(id(factor), []).append(column)
+        parts, order = [], []
+        for some in _at_a_time(alike.values(), 8 * right.shape[0] ** 2):
+            # As many columns of each factor as any has: zeros fill up the others.
+            width = max(len(each) for each in some)
+            padded = np.zeros((len(some), width), dtype=np.intp)
+            for each, chosen in zip(padded, some, strict=True):
+                each[: len(chosen)] = chosen
+            stack = xp.stack([factors[each[0]] for each in some])
+            taken = xp.take(columns, device.index(padded.ravel()), axis=1)
+            taken = xp.reshape(taken, (right.shape[0], *padded.shape))
+            sides = xp.astype(xp.permute_dims(taken, (1, 0, 2)), stack.dtype, copy=False)
+            found = solve_upper(device, stack, solve_lower(device, stack, sides))
+            wanted = [j * width + k for j, each in enumerate(some) for k in range(len(each))]
+            flat = xp.reshape(xp.permute_dims(found, (1, 0, 2)), (right.shape[0], -1))
+            parts.append(xp.take(flat, device.index(np.array(wanted)), axis=1))
+            order += [column for each in some for column in each]
+        answer = np.empty_like(right)
+        answer[:, order] = to_numpy(xp.concat(parts, axis=1))
+        return answer
 
     def solved(self, factor: Array, right: Matrix) -> Matrix:
         """Return the solution for the columns of `right`, in the factor's precision."""
@@ -174,6 +231,17 @@ class DeviceBasis(Basis):
 def no_vectors(device: Device | None) -> Basis:
     """Return the basis of no vectors, here or on a device."""
     return Basis.empty() if device is None else DeviceBasis.on(device)
+
+
+def _at_a_time(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Yield lists of items whose matrices, of some bytes each, are stacked at a time."""
+    return _batched(items, max(1, _STACK_BYTES // size))
+
+
+def _batched(items: Iterable[Any], count: int) -> Iterator[list[Any]]:
+    remaining = iter(items)
+    while some := list(islice(remaining, count)):
+        yield some
 
 
 def _with_diagonal(device: Device, matrix: Array, value: float) -> Array:

@@ -15,6 +15,9 @@ from widemargin.arrays import IndexArray
 from widemargin.device import Array, Device
 from widemargin.problem import Problem
 
+# Values of rows at several lengths of a step that are looked at at a time.
+_VALUES_AT_A_TIME = 1 << 26
+
 
 @dataclass(frozen=True)
 class DeviceLabels:
@@ -96,8 +99,8 @@ def slopes(
     return A, xp.stack([loss, _sum(xp, A), _sum(xp, size), mixed])
 
 
-def _sum(xp: Any, values: Array) -> Array:
-    return xp.sum(values, axis=0, dtype=xp.float64)
+def _sum(xp: Any, values: Array, axis: int = 0) -> Array:
+    return xp.sum(values, axis=axis, dtype=xp.float64)
 
 
 @dataclass(frozen=True)
@@ -132,9 +135,20 @@ class Line:
         change = sign * moved
         return cls(labels, moved, 1.0 - sign * scores, change, labels.price(rows) * change)
 
-    def at(self, length: Array) -> Array:
-        """Return slope and curvature of the losses at some length."""
+    def at(self, lengths: Array) -> Array:
+        """Return slopes and curvatures of the losses at lengths of shape (n_lengths, n_live).
+
+        They are of shape (n_lengths, 2, n_live).
+        """
+        n_lengths, values = lengths.shape[0], self.slack.shape[0] * self.slack.shape[1]
+        step = max(1, _VALUES_AT_A_TIME // max(1, values))
+        starts = range(0, n_lengths, step)
+        parts = [self._at(lengths[k : min(k + step, n_lengths), :]) for k in starts]
+        return parts[0] if len(parts) == 1 else self.labels.device.xp.concat(parts, axis=0)
+
+    def _at(self, lengths: Array) -> Array:
         xp = self.labels.device.xp
-        slack = self.slack - length * self.change
-        felt = xp.where(slack > 0, self.pull, xp.zeros_like(self.pull))
-        return xp.stack([-_sum(xp, felt * slack), _sum(xp, felt * self.change)])
+        slack = self.slack - lengths[:, None, :] * self.change
+        felt = xp.where(slack > 0, self.pull, xp.zeros_like(slack))
+        along = [-_sum(xp, felt * slack, 1), _sum(xp, felt * self.change, 1)]
+        return xp.stack(along, axis=1)

@@ -188,9 +188,9 @@ class DeviceShard:
         """Return the scores of all rows, in their first order."""
         return self._first_order(to_numpy(self._scores))
 
-    def _spans(self, n_rows: int) -> list[slice]:
+    def _spans(self, stop: int, first: int = 0) -> list[slice]:
         step = max(1024, _SCORES_AT_A_TIME // self.problem.n_problems)
-        return [slice(a, min(n_rows, a + step)) for a in range(0, n_rows, step)]
+        return [slice(a, min(stop, a + step)) for a in range(first, stop, step)]
 
     # Problems that are looked at.
 
@@ -241,20 +241,38 @@ class DeviceShard:
         """
         labels, mixture = self._of(live), self._mixed() if mixed else None
         total = self.device.zeros((self.values.size, len(live)), np.float64)
-        sums = self.device.zeros((4, len(live)), np.float64)
-        if change is not None:
+        if change is None:
+            A, sums = self._slopes(labels, live, slice(0, n_rows), mixture)
+            for values, where in self.values.blocks(0, n_rows):
+                total += transposed_times(self.device, values, A[where, :])
+        else:
+            # Values may be computed again in each pass: both products are made of a block at once.
             coef, bias = self._array(change[:-1]), self._array(change[-1:])
-        for values, where in self.values.blocks(0, n_rows):
-            scores = self._scores[where, :]
-            if change is not None:
+            sums = self.device.zeros((4, len(live)), np.float64)
+            for values, where in self.values.blocks(0, n_rows):
                 moved = times(self.device, values, coef) + bias
-                scores += self._spread(moved, live, None)
-            part = None if mixture is None else self._columns(mixture[where, :], live)
-            A, partial = slopes(labels, self._columns(scores, live), where, part)
-            total += transposed_times(self.device, values, A)
-            sums += partial
+                self._scores[where, :] += self._spread(moved, live, None)
+                A, partial = self._slopes(labels, live, where, mixture)
+                total += transposed_times(self.device, values, A)
+                sums += partial
         both = to_numpy(self.device.xp.concat([total, sums], axis=0))
         return both[:-4], both[-4:]
+
+    def _slopes(
+        self, labels: DeviceLabels, live: IndexArray, rows: slice, mixture: Array | None
+    ) -> tuple[Array, Array]:
+        """Return A of rows that follow each other, and the sums of `slopes`."""
+        parts, sums = [], self.device.zeros((4, len(live)), np.float64)
+        for where in self._spans(rows.stop, rows.start):
+            part = None if mixture is None else self._columns(mixture[where, :], live)
+            scores = self._columns(self._scores[where, :], live)
+            A, partial = slopes(labels, scores, where, part)
+            parts.append(A)
+            sums += partial
+        if len(parts) == 1:
+            return parts[0], sums
+        nothing = self.device.zeros((0, len(live)), self.dtype)
+        return self.device.xp.concat([nothing, *parts], axis=0), sums
 
     def moments(self, beta: Matrix) -> Matrix:
         """Return Σ_i s_i k_z(x_i) f(x_i) over all rows for functions f = Σ β k(z, ·)."""
@@ -314,7 +332,7 @@ class DeviceShard:
         """
         line, there = self._line, self._array(lengths)
         assert line is not None
-        return to_numpy(self.device.xp.stack([line.at(there[k, :]) for k in range(len(lengths))]))
+        return to_numpy(line.at(there))
 
     def advance(self, live: IndexArray, length: Vector) -> None:
         """Take the step."""

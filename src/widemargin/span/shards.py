@@ -157,6 +157,11 @@ class Shards:
         return len(self.place.sizes) > 1
 
     @property
+    def answers_late(self) -> bool:
+        """Whether an answer waits for messages or launches, however little is asked."""
+        return self.many or (self.device is not None and self.device.is_cuda)
+
+    @property
     def n_kernel(self) -> int:
         """Kernel values that were computed."""
         return self.place.n_kernel

@@ -94,7 +94,7 @@ def fitted_of(solver: SpanFit, result: Result[SpanState], options: SpanOptions) 
     with options.deadline.ends_on_interrupt():
         certificate = replace(certificate, full_dual=full_dual(solver))
     n = solver.shards.n
-    wanted = min(n, _wanted(n, solver.choice, options))
+    wanted = min(n, vectors_wanted(n, solver.choice, options))
     if solver.max_vectors < wanted and solver.choice.drawn >= solver.max_vectors:
         room = f"memory leaves room for {solver.max_vectors:,} of {wanted:,} vectors"
         certificate = replace(certificate, stopped=f"{certificate.stopped}; {room}")
@@ -163,7 +163,7 @@ def span_size(problem: Problem, n: int, choice: Choice, options: SpanOptions) ->
     n_factors = 1 if problem.feels_all else len(np.unique(problem.labelling, axis=1).T)
     bytes_each = 8 * _MATRICES + 4 * n_factors
     limit = max(1, int(np.sqrt(_MATRICES_SHARE * room / bytes_each)))
-    most = min(limit, _wanted(n, choice, options))
+    most = min(limit, vectors_wanted(n, choice, options))
     # float32 where its rounding does not matter, and its speed does.
     few = n * most <= options.span_sizes.few_values
     coarse = problem.kernel.constant_diagonal is not None and options.tol >= _FINE_TOL
@@ -204,7 +204,7 @@ def most_vectors(n_rows: int) -> int:
     return min(_MOST_AUTO, int(_AUTO_SHARE * n_rows))
 
 
-def _wanted(n: int, choice: Choice, options: SpanOptions) -> int:
+def vectors_wanted(n: int, choice: Choice, options: MachineOptions) -> int:
     """Return how many vectors there may be, whatever the memory."""
     if options.max_vectors is not None:
         return options.max_vectors

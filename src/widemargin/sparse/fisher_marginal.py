@@ -88,3 +88,8 @@ class Fisher(VectorSpan):
         gradient = self.gradient(Z, beta, pull[:, None], 2.0 * ratio * self.mu)
         intercept = np.array([-0.5 * middle.sum()])
         return Marginal(-ratio, gradient, beta, intercept, -ratio)
+
+    def losses(self, scores: Matrix) -> Vector:
+        """Return how far rows are from their side of the margin, by their weight."""
+        slack: Vector = np.maximum(0.0, 1.0 - self.sign * scores[:, 0])
+        return self.weight * slack

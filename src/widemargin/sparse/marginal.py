@@ -89,6 +89,13 @@ class MarginalFunction(Protocol):
         """Return W and ∇W at Z, starting from the solution at as many vectors near them."""
 
 
+class MarginalOfRows(MarginalFunction, Protocol):
+    """What the placement needs of a marginal function, beside the search."""
+
+    def losses(self, scores: Matrix) -> Vector:
+        """Return how much each row suffers, given its scores in all problems."""
+
+
 @dataclass(frozen=True)
 class Whitened:
     """All rows in orthonormal coordinates of the span.

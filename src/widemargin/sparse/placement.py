@@ -1,6 +1,6 @@
 """Vectors of machines, placed where they serve them best: in which stages, and on which rows.
 
-The engine of the sparse classifiers. It takes the search for the vectors of W over a sample of the
+The engine of the sparse machines. It takes the search for the vectors of W over a sample of the
 rows first where they are many, and lets vectors join where they are to grow. ``vector_start`` says
 how many there are and where they start.
 """
@@ -18,7 +18,7 @@ from scipy.linalg import block_diag
 from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
 from widemargin.expansion import Expansion
-from widemargin.loop import Deadline, Ended, Stop, relative_gap
+from widemargin.loop import Deadline, Ended, Stop, signed_gap
 from widemargin.problem import Problem, winners
 from widemargin.rows import weighted_moments
 from widemargin.sparse.sparse_options import FittedSparse, SparseOptions
@@ -55,7 +55,7 @@ def fit_sparse(problem: Problem, options: SparseOptions) -> FittedSparse:
         stop,
         np.repeat(np.arange(len(groups)), [len(found.vectors) for found in last]),
         [np.concatenate([found.history for found in curve]) for curve in curves],
-        None if options.grow is None else _accuracy_curve(problem, curves),
+        None if options.grow is None else _growth_curve(problem, curves, options),
     )
 
 
@@ -99,7 +99,7 @@ class _Placement:
             function = make(self.problem, deadline)
             machine = insisted(deadline, lambda: function(found.vectors))
             found = replace(found, marginal=machine)
-        gap = relative_gap(found.marginal.value, found.marginal.dual)
+        gap = signed_gap(found.marginal.value, found.marginal.dual)
         cut = deadline.interrupted or (deadline.passed and gap > _SOLVED_GAP)
         return _ended(found, deadline.stop) if cut and found.stop.converged else found
 
@@ -149,9 +149,10 @@ class _Placement:
         a gradient of zero: it would stay there.
         """
         missing, deadline = size - len(last.vectors), self.options.deadline
+        felt = self._felt(last)
         tries = []
         for _ in range(_TRIES):
-            new = _newcomers(self.problem, last, missing, self.rng)
+            new = _newcomers(self.problem, felt, missing, self.rng)
             tries.append(np.concatenate([last.vectors, new]))
         judge = self.options.function(self.sample or self.problem, deadline)
         best, least = tries[0], np.inf
@@ -164,6 +165,14 @@ class _Placement:
                     best, least = Z, value
         return best
 
+    def _felt(self, last: Found) -> Vector:
+        """Return how much rows suffer from the machine so far, as weights that are never zero."""
+        problem = self.problem
+        scores = Expansion(problem.kernel, *_joined([last])).values(problem.rows)
+        felt = self.options.function(problem, self.options.deadline).losses(scores)
+        # Rows that are content may join where too few others are left.
+        return felt + 1e-9 * problem.weight * max(1.0, float(felt.max()))
+
 
 def _stages(n_vectors: int, grow: str | None) -> list[int]:
     """Return the numbers of vectors to pass through, the last being `n_vectors`."""
@@ -175,13 +184,8 @@ def _stages(n_vectors: int, grow: str | None) -> list[int]:
     return [*powers, n_vectors]
 
 
-def _newcomers(problem: Problem, last: Found, count: int, rng: np.random.Generator) -> Matrix:
-    """Return rows that the machine so far gets wrong, drawn by how wrong it gets them."""
-    scores = Expansion(problem.kernel, *_joined([last])).values(problem.rows)
-    slack = np.maximum(0.0, 1.0 - problem.signs() * scores)
-    felt = problem.weight * slack.sum(axis=1)
-    # Rows outside every margin may join where too few are left inside.
-    felt += 1e-9 * problem.weight * max(1.0, float(felt.max()))
+def _newcomers(problem: Problem, felt: Vector, count: int, rng: np.random.Generator) -> Matrix:
+    """Return rows, drawn by how much they suffer from the machine so far."""
     index = rng.choice(problem.n, min(count, problem.n), replace=False, p=felt / felt.sum())
     return problem.rows.take(np.sort(index)).astype(np.float64)
 
@@ -208,20 +212,27 @@ def _joined(found: Sequence[Found]) -> tuple[Matrix, Matrix, Vector]:
     return vectors, coef, np.concatenate([each.marginal.intercept for each in found])
 
 
-def _accuracy_curve(problem: Problem, curves: list[list[Found]]) -> dict[str, NDArray[Any]]:
+def _growth_curve(
+    problem: Problem, curves: list[list[Found]], options: SparseOptions
+) -> dict[str, NDArray[Any]]:
     """Return what each number of vectors is good for."""
     lines = []
     for s in range(max(len(curve) for curve in curves)):
         found = [curve[min(s, len(curve) - 1)] for curve in curves]
         machines = Expansion(problem.kernel, *_joined(found))
-        scores = machines.values(problem.rows)
-        codes = np.arange(len(problem.table))
-        answer = winners(codes, scores[:, 0] if scores.shape[1] == 1 else scores)
-        right = float(problem.weight[answer == problem.code].sum() / problem.weight.sum())
-        W = sum(each.certificate.primal for each in found)
-        lines.append((len(machines.vectors), right, W))
-    columns = zip(("n_vectors", "training_accuracy", "W"), zip(*lines, strict=True), strict=True)
-    return {name: np.array(column) for name, column in columns}
+        line: dict[str, float] = {"n_vectors": len(machines.vectors)}
+        if options.judge is not None:
+            name, judged = options.judge
+            line[name] = judged(problem, machines.values(problem.rows))
+        lines.append(line | {"W": sum(each.certificate.primal for each in found)})
+    return {name: np.array([line[name] for line in lines]) for name in lines[0]}
+
+
+def training_accuracy(problem: Problem, scores: Matrix) -> float:
+    """Return the share of the rows' weight that decision values get right."""
+    codes = np.arange(len(problem.table))
+    answer = winners(codes, scores[:, 0] if scores.shape[1] == 1 else scores)
+    return float(problem.weight[answer == problem.code].sum() / problem.weight.sum())
 
 
 def _summary(curves: list[list[Found]]) -> tuple[Certificate, Stop]:
@@ -241,7 +252,7 @@ def _summary(curves: list[list[Found]]) -> tuple[Certificate, Stop]:
         last[-1].certificate,
         primal=primal,
         dual=dual,
-        gap=relative_gap(primal, dual),
+        gap=signed_gap(primal, dual),
         n_vectors=sum(found.certificate.n_vectors for found in last),
         stopped=stop.reason,
         **sums,

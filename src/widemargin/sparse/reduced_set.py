@@ -24,6 +24,7 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from widemargin.arrays import Matrix
+from widemargin.base import doc_links
 from widemargin.base import parameters as check
 from widemargin.base.parameters import check_parameters, keyword, parameters, positional
 from widemargin.expansion import Expansion
@@ -78,13 +79,13 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
+    expansion_vectors_ : ndarray of shape (n_vectors, n_features)
         The vectors, those of one machine after those of another.
-    coef_ : ndarray of shape (n_problems, n_vectors_)
+    coef_ : ndarray of shape (n_problems, n_vectors)
         Their coefficients.
     intercept_ : ndarray of shape (n_problems,)
         Biases.
-    vector_problem_ : ndarray of int of shape (n_vectors_,)
+    vector_problem_ : ndarray of int of shape (n_vectors,)
         The machine that each vector belongs to.
     n_vectors_ : int
         Vectors of all machines.
@@ -135,6 +136,9 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
     >>> small.expansion_vectors_.shape, bool(small.score(scale(X), y) > 0.95)
     ((5, 30), True)
     """
+
+    _doc_link_module = doc_links.MODULE
+    _doc_link_template = doc_links.TEMPLATE
 
     estimator: Any = positional(None)
     n_vectors: float = positional(0.1, check.vectors_or_share)

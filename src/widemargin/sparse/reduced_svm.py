@@ -11,7 +11,7 @@ has ½‖w‖² = ½βᵀK_zβ. The modified one has the latter, and is the pape
     min over β, b of  ½ βᵀK_zβ + C Σ_i s_i max(0, 1 − y_i (ψ_z(x_i)ᵀβ + b)).
 
 How: the first problem has ψ_z(x) for features where the SVM has whitened ones, and is
-solved as `SquaredHinge` is, on the rows ψ_z(x) themselves; the second is `Hinge`.
+solved as `Squared` is, on the rows ψ_z(x) themselves; the second is `Hinge`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.arrays import Matrix
+from widemargin.arrays import Matrix, Vector
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.parameters import keyword, parameters, positional
@@ -31,7 +31,7 @@ from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import Marginal, features_of
 from widemargin.sparse.placement import fit_sparse
 from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, options_of
-from widemargin.sparse.squared_hinge_marginal import solve_squared_hinge
+from widemargin.sparse.squared_marginal import solve_squared, suffered
 
 
 def _kept(name: str, kernel: Any) -> None:
@@ -86,13 +86,13 @@ class ReducedSVMClassifier(KernelClassifier):
 
     Attributes
     ----------
-    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
+    expansion_vectors_ : ndarray of shape (n_vectors, n_features)
         The vectors, those of one problem after those of another.
-    coef_ : ndarray of shape (n_problems, n_vectors_)
+    coef_ : ndarray of shape (n_problems, n_vectors)
         Their coefficients.
     intercept_ : ndarray of shape (n_problems,)
         Biases.
-    vector_problem_ : ndarray of int of shape (n_vectors_,)
+    vector_problem_ : ndarray of int of shape (n_vectors,)
         The problem that each vector belongs to; 0 for all if they are shared.
     n_vectors_ : int
         Vectors of all problems.
@@ -175,6 +175,10 @@ class Simplified:
         problem, t = self.problem, len(Z)
         features = features_of(problem.rows, problem.kernel, Z, np.eye(t), True)
         self.n_kernel += problem.n * t
-        v, _, value, dual = solve_squared_hinge(problem, features, None, self.deadline)
+        v, _, value, dual = solve_squared(problem, features, None, self.deadline)
         beta = np.ascontiguousarray(v[:, :t].T)
         return Marginal(value, np.zeros_like(Z), beta, v[:, t], dual)
+
+    def losses(self, scores: Matrix) -> Vector:
+        """Return how far rows are from their side of the margin, by their weight."""
+        return suffered(self.problem, scores)

@@ -13,7 +13,7 @@ from widemargin.problem import Problem
 from widemargin.sparse import sparse_options
 from widemargin.sparse.fisher_marginal import Fisher
 from widemargin.sparse.hinge_marginal import Hinge
-from widemargin.sparse.placement import fit_sparse
+from widemargin.sparse.placement import fit_sparse, training_accuracy
 from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, options_of
 
 
@@ -70,13 +70,13 @@ class SparseFisherClassifier(KernelClassifier):
 
     Attributes
     ----------
-    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
+    expansion_vectors_ : ndarray of shape (n_vectors, n_features)
         The vectors, those of one problem after those of another.
-    coef_ : ndarray of shape (n_problems, n_vectors_)
+    coef_ : ndarray of shape (n_problems, n_vectors)
         Their coefficients.
     intercept_ : ndarray of shape (n_problems,)
         Biases.
-    vector_problem_ : ndarray of int of shape (n_vectors_,)
+    vector_problem_ : ndarray of int of shape (n_vectors,)
         The problem that each vector belongs to.
     n_vectors_ : int
         Vectors of all problems.
@@ -130,7 +130,8 @@ class SparseFisherClassifier(KernelClassifier):
 
     def _options(self, resources: Resources) -> SparseOptions:
         machine = Hinge if self.coefficients == "svm" else None
-        return options_of(self, resources, function=self._quotient, machine=machine)
+        judge = ("training_accuracy", training_accuracy)
+        return options_of(self, resources, function=self._quotient, machine=machine, judge=judge)
 
     def _quotient(self, problem: Problem, deadline: Deadline) -> Fisher:
         """Return minus Fisher's quotient of the one problem there is."""

@@ -12,9 +12,9 @@ from widemargin.loop import Resources
 from widemargin.problem import Problem
 from widemargin.sparse import sparse_options
 from widemargin.sparse.hinge_marginal import Hinge
-from widemargin.sparse.placement import fit_sparse
+from widemargin.sparse.placement import fit_sparse, training_accuracy
 from widemargin.sparse.sparse_options import SparseOptions, keep_sparse, options_of
-from widemargin.sparse.squared_hinge_marginal import SquaredHinge
+from widemargin.sparse.squared_marginal import Squared
 
 
 @parameters
@@ -74,13 +74,13 @@ class SparseMarginClassifier(KernelClassifier):
 
     Attributes
     ----------
-    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
+    expansion_vectors_ : ndarray of shape (n_vectors, n_features)
         The vectors, those of one problem after those of another.
-    coef_ : ndarray of shape (n_problems, n_vectors_)
+    coef_ : ndarray of shape (n_problems, n_vectors)
         Their coefficients.
     intercept_ : ndarray of shape (n_problems,)
         Biases.
-    vector_problem_ : ndarray of int of shape (n_vectors_,)
+    vector_problem_ : ndarray of int of shape (n_vectors,)
         The problem that each vector belongs to; 0 for all if they are shared.
     n_vectors_ : int
         Vectors of all problems.
@@ -133,8 +133,9 @@ class SparseMarginClassifier(KernelClassifier):
         return fit_sparse(problem, self._options(resources))
 
     def _options(self, resources: Resources) -> SparseOptions:
-        function = Hinge if self.loss == "hinge" else SquaredHinge
-        return options_of(self, resources, function=function)
+        function = Hinge if self.loss == "hinge" else Squared
+        judge = ("training_accuracy", training_accuracy)
+        return options_of(self, resources, function=function, judge=judge)
 
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         super()._keep(problem, fitted)

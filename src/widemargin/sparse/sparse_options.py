@@ -1,23 +1,24 @@
-"""What the sparse classifiers share: checks of parameters, options, and what a fit leaves."""
+"""What the sparse machines share: checks of parameters, options, and what a fit leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
 
-from widemargin.arrays import IndexArray, Vector
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.base.parameters import check_choice
 from widemargin.expansion import Fitted
 from widemargin.kernels import make_kernel
 from widemargin.loop import Deadline, Resources
 from widemargin.problem import Problem
 from widemargin.span.landmarks import given_vectors
-from widemargin.sparse.marginal import MarginalFunction
+from widemargin.sparse.marginal import MarginalOfRows
 
-MakeFunction = Callable[[Problem, Deadline], MarginalFunction]
+Judge = Callable[[Problem, Matrix], float]
+MakeFunction = Callable[[Problem, Deadline], MarginalOfRows]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,9 @@ class SparseOptions(Resources):
         Whether all problems share one set of vectors.
     grow : {"one", "double"} or None
         How more vectors join.
+    judge : tuple of (str, callable) or None
+        What is told of each number of vectors where they grow: a name, and a function of the
+        problems and the scores of all rows.
     max_iter : int
         Steps of L-BFGS at the most, for each set of vectors and stage.
     tol : float
@@ -77,6 +81,7 @@ class SparseOptions(Resources):
     move: bool = True
     share_vectors: bool = False
     grow: str | None = None
+    judge: tuple[str, Judge] | None = None
     max_iter: int = 200
     tol: float = 1e-5
     sizes: PlacementSizes = field(default_factory=PlacementSizes)
@@ -116,6 +121,12 @@ def start(name: str, init: Any) -> None:
         check_choice(name, init, ("kmeans", "random", "reduced_set"))
 
 
+def start_without_classes(name: str, init: Any) -> None:
+    """Raise if a word does not say where vectors start, where there is no SVM to start from."""
+    if isinstance(init, str):
+        check_choice(name, init, ("kmeans", "random"))
+
+
 def options_of(estimator: Any, resources: Resources, **others: Any) -> SparseOptions:
     """Return the options that the parameters of an estimator and others make."""
     given = estimator.get_params(deep=False)
@@ -125,13 +136,21 @@ def options_of(estimator: Any, resources: Resources, **others: Any) -> SparseOpt
     return SparseOptions.with_parameters(resources, given, **others)
 
 
-def keep_sparse(estimator: Any, fitted: Fitted) -> None:
-    """Set what is special about few vectors."""
+def keep_sparse(estimator: Any, fitted: Fitted, curve: str = "accuracy_curve_") -> None:
+    """Set what is special about few vectors; `curve` names the attribute of their growth."""
     assert isinstance(fitted, FittedSparse)
     estimator.expansion_vectors_, estimator.coef_ = fitted.vectors, estimator.dual_coef_
     estimator.n_vectors_ = len(fitted.vectors)
     estimator.vector_problem_ = fitted.vector_problem
     estimator.history_ = fitted.history
-    estimator._drop("accuracy_curve_")
+    estimator._drop(curve)
     if fitted.curve is not None:
-        estimator.accuracy_curve_ = fitted.curve
+        setattr(estimator, curve, fitted.curve)
+
+
+def in_units(fitted: FittedSparse, square: float) -> FittedSparse:
+    """Return machines whose history of W is in other units, `square` times as large."""
+    curve = fitted.curve
+    if curve is not None:
+        curve = curve | {"W": curve["W"] * square}
+    return replace(fitted, history=[each * square for each in fitted.history], curve=curve)

@@ -34,7 +34,7 @@ from widemargin.problem import (
 from widemargin.rows import Distinct, weighted_moments
 from widemargin.sparse.hinge_marginal import Hinge
 from widemargin.sparse.marginal import Marginal
-from widemargin.sparse.squared_hinge_marginal import SquaredHinge
+from widemargin.sparse.squared_marginal import Squared
 from widemargin.threads import ordered_map
 
 _SKLEARN = (SVC, NuSVC)
@@ -150,6 +150,11 @@ def codes(y: NDArray[Any], weight: Vector, known: NDArray[Any] | None) -> Codes:
 
 def machines_of(estimator: Any) -> Trained:
     """Return the machines of a fitted estimator."""
+    if hasattr(estimator, "column_centers_"):
+        raise ValueError(
+            f"estimator={estimator!r} sees other rows than those given, by its scale or metric; "
+            "scale the rows before the fit, and leave both at None."
+        )
     # SVC keeps to itself what "scale" was.
     gamma = estimator._gamma if isinstance(estimator, _SKLEARN) else estimator.gamma_
     vectors = np.ascontiguousarray(dense(estimator.support_vectors_), dtype=np.float64)
@@ -189,7 +194,7 @@ def fitted_again(
             "none; use method='rs', or an SVC."
         )
     name = getattr(estimator, "loss", "hinge" if isinstance(estimator, SVC) else "squared_hinge")
-    loss: type[Hinge | SquaredHinge] = Hinge if name == "hinge" else SquaredHinge
+    loss: type[Hinge | Squared] = Hinge if name == "hinge" else Squared
     code, weight, classes = distinct.code, distinct.weight, estimator.classes_
     if isinstance(estimator, _SKLEARN):
         factor = estimator.class_weight_

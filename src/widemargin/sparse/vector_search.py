@@ -25,7 +25,7 @@ from scipy import optimize
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
-from widemargin.loop import Deadline, Ended, Report, Stop, bounds
+from widemargin.loop import Deadline, Ended, Report, Stop, bounds, signed_gap
 from widemargin.sparse.marginal import Marginal, MarginalFunction, NoSpan
 
 Answer = TypeVar("Answer")
@@ -234,9 +234,11 @@ class _Search:
         return self.report is not None and bool(self.report(self._certificate()))
 
     def _certificate(self) -> Certificate:
+        value, dual = self.best.value, self.best.dual
         return bounds(
-            self.best.value,
-            self.best.dual,
+            value,
+            dual,
+            gap=signed_gap(value, dual),
             scope="span",
             n_vectors=len(self.vectors),
             n_iter=len(self.history) - 1,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from widemargin.base.progress import ProgressBar
+from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions, sample_rows
 from widemargin.cells.uncut import ExactSizes
 from widemargin.kernels import Kernel
@@ -24,7 +25,7 @@ from widemargin.places.loading import Facts
 from widemargin.places.sorted_shards import SortedShards
 from widemargin.problem import Folds, Problem, one_vs_one, one_vs_rest
 from widemargin.svm.collection_fit import room_here
-from widemargin.svm.grid import Grid, Width
+from widemargin.svm.grid import Grid
 from widemargin.svm.grid_engine import engine_of_grid
 from widemargin.svm.grid_search import on_sample
 from widemargin.svm.grid_walk import GridWalk

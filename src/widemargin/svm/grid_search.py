@@ -12,15 +12,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions, Decision
 from widemargin.cells.held_out import CellChoices
 from widemargin.cells.uncut import exact_is_cheap
+from widemargin.loop import Deadline
 from widemargin.problem import Folds, Problem, check_prices
 from widemargin.svm.exact_search import matrices_that_fit, scores_exact
-from widemargin.svm.grid import Width
 from widemargin.svm.grid_engine import engine_of_grid
 from widemargin.svm.grid_walk import GridWalk, in_a_span, roughly
-from widemargin.svm.scoring import GridScores, Judge
+from widemargin.svm.scoring import GridScores, Judge, Noting
 from widemargin.svm.search import scores_in_cells, scores_in_span
 
 # Tasks of exact machines for each thread, so that all are busy to the end.
@@ -70,8 +74,8 @@ class GridSearch(GridWalk):
         self.choices = CellChoices(len(self.grid.Cs)) if self.per_cell else None
         # The engine of widths for which exact machines are too dear, once it is decided.
         self.decision: Decision | None = None
-        # All widths have the same cells.
-        self.cells: Any = self.options.cells
+        # All widths of the same rows have the same cells.
+        self.cells: dict[str | None, Any] = {}
 
     def group(self, first: int) -> range:
         """Return the widths from `first` on that are scored together, all by exact machines."""
@@ -83,13 +87,30 @@ class GridSearch(GridWalk):
             tasks = self.folds.n * problem.n_problems
             wanted = -(-_TASKS_A_THREAD * self.options.threads // tasks)
             most = min(wanted, matrices_that_fit(problem, self.options.memory))
+            begun = self.grid.widths[first]
             for width in self.grid.widths[last : first + most]:
+                if width.scale != begun.scale:
+                    break
                 problem, _ = self.stated(width)
                 if self._engine(problem) != "exact":
                     break
                 self.engines[last] = "exact"
                 last += 1
         return range(first, last)
+
+    def held_values(self, index: int) -> NDArray[np.float64]:
+        """Return the decision values that rows get when a fold holds them out; NaN if none does.
+
+        The folds of one combination are solved again: a search has no room for all of them.
+        """
+        n = len(self.grid.widths)
+        judge, grid = self.judge, self.grid
+        noting = Noting.of(judge)
+        self.judge, self.grid = noting, replace(grid, Cs=(grid.Cs[index // n],))
+        told = replace(self.options, deadline=Deadline())
+        self.scored(range(index % n, index % n + 1), told)
+        self.judge, self.grid = judge, grid
+        return noting.values[:, 0] if len(judge.classes) == 2 else noting.values
 
     # The engine.
 
@@ -132,11 +153,12 @@ class GridSearch(GridWalk):
             )
         ((problem, in_span),) = problems
         if engine == "cells":
-            inner = replace(inner, cells=self.cells)
-            width = self.gamma(self.grid.widths[group.start])
+            seen = self.grid.widths[group.start]
+            inner = replace(inner, cells=self.cells.get(seen.scale, options.cells))
+            width = self.gamma(seen)
             found = scores_in_cells(problem, self.Cs, folds, judge, inner, self.choices, width)
+            self.cells[seen.scale] = found.centers
         else:
             found = scores_in_span(in_span, self.Cs, folds, judge, in_a_span(options))
-        self.cells = self.cells if found.centers is None else found.centers
         self.bar.advance(1.0)
         return [found]

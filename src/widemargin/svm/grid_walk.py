@@ -5,15 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from widemargin.arrays import Vector
+from widemargin.base.found import Found
 from widemargin.base.progress import ProgressBar
+from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.cells.held_out import CellChoices
 from widemargin.loop import Ended, PlaceLost, Stop
-from widemargin.svm.grid import Found, Grid
+from widemargin.svm.grid import Grid
 from widemargin.svm.scoring import GridScores
 
 # How near its optimum an objective in a span must be for its machine to be judged, at the least.
@@ -64,12 +67,16 @@ class GridWalk(ABC):
 
     def run(self) -> None:
         """Score all widths, or those for which there is time."""
-        n, w = len(self.grid.widths), 0
+        self.walk(0)
+
+    def walk(self, first: int, later: int = 0) -> None:
+        """Score the widths from `first` on; so many others will want their time later."""
+        n, w = len(self.grid.widths), first
         while w < n and not self.ended:
             started = perf_counter()
             group = self.group(w)
             # The final fit has a share too.
-            until = self.options.deadline.part(len(group) / (n - w + 1))
+            until = self.options.deadline.part(len(group) / (n - w + 1 + later))
             scored = self.scored(group, replace(self.options, deadline=until))
             seconds = (perf_counter() - started) / len(group)
             for width, each in zip(group, scored, strict=True):
@@ -80,14 +87,36 @@ class GridWalk(ABC):
             self.bar.advance(0.0, self._said(group))
             w += len(group)
 
+    def restart(self, grid: Grid, expected: int) -> None:
+        """Search another grid, of which nothing is known but the combination that may be best."""
+        self.grid = grid
+        self.found = replace(Found.nothing(grid, self.n_folds), expected=expected)
+        self.engines = ["span"] * len(grid.widths)
+        self.bar.total = self.bar.done + len(grid.widths)
+
+    def become(self, widths: tuple[Width, ...]) -> None:
+        """Go on with other widths, of which some may have been scored."""
+        before = {width: w for w, width in enumerate(self.grid.widths)}
+        kept = [before.get(width) for width in widths]
+        self.grid = replace(self.grid, widths=widths)
+        self.found = self.found.on(self.grid, kept)
+        self.engines = ["span" if w is None else self.engines[w] for w in kept]
+        self.bar.total = self.bar.done + sum(
+            w is None or not self.found.finished[k] for k, w in enumerate(kept)
+        )
+
     def best(self) -> int:
         """Return which pair is best, or raise if the search has ended before it had any score."""
         index, score = self.found.best()
-        if not (self.ended and np.isnan(score)):
+        if not (self.ended and np.isnan(score)) or self.found.expected is not None:
             return index
         if self.cut is not None and self.cut.kind is Ended.LOST:
             raise PlaceLost(f"the search had no score yet, and {self.cut.reason}")
         raise KeyboardInterrupt("the search was interrupted before it had any score")
+
+    def metric_of(self, index: int) -> Any:
+        """Return the metric of a combination as the final fit takes it; None if it has none."""
+        return None
 
     def said_of_cut(self, index: int) -> str:
         """Return what a user is to know of a search that was cut short."""

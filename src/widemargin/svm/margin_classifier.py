@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from widemargin.balls import fit_on_set
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
-from widemargin.base.estimator import dense, reporting
+from widemargin.base.estimator import Labelled, dense, reporting
 from widemargin.base.parameters import keyword, parameters
 from widemargin.base.placing import check_device
+from widemargin.base.row_maps import check_scale
 from widemargin.cells import (
     CellMachines,
     FittedCells,
@@ -31,7 +32,7 @@ from widemargin.loop import Ended, Resources
 from widemargin.places.collection import Collection
 from widemargin.places.partitions import is_large_map
 from widemargin.problem import Problem, one_vs_one
-from widemargin.rows import Rows
+from widemargin.rows import Distinct, Rows
 from widemargin.span import as_strategy, fit_span
 from widemargin.svm.collection_fit import (
     brought_here,
@@ -44,6 +45,20 @@ from widemargin.svm.on_device import (
     check_collection_there,
     check_machine_there,
     check_one_kernel,
+)
+from widemargin.svm.seen_rows import (
+    check_map,
+    check_mapped_here,
+    check_metric,
+    given_root,
+    is_mapped,
+    keep_map,
+    kept_map,
+    learned_root,
+    rows_for_map,
+    scaling_for,
+    seen,
+    seen_distinct,
 )
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.
@@ -181,6 +196,16 @@ class MarginClassifier(KernelClassifier):
         values that do not fit are computed again in every step.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
+    metric : {"diagonal", "full"}, array or None, default=None
+        In which metric distances are measured: rows are multiplied with the root of M. "diagonal"
+        and "full" learn M from the gradients of a machine with these parameters, in up to three
+        rounds, as many as held-out rows ask for (`MarginMetric`); an array of shape (n_features,
+        n_features), or a diagonal of shape (n_features,), is M itself. Sparse rows become dense.
+    scale : {"auto", None}, default=None
+        "auto" puts columns on one scale inside the fit: less the median, over the distance of the
+        quartiles, outliers bent towards four standard deviations. Sparse rows and kernel matrices
+        are taken as they are, and so are all rows with None. Dask collections and arrays on
+        devices are refused, here and for `metric`.
     warm_start : bool, default=False
         Start from the previous solution if rows and classes are the same, for a path over `C`; not
         in cells.
@@ -208,7 +233,8 @@ class MarginClassifier(KernelClassifier):
     support_ : ndarray of shape (n_vectors,) or None
         Training rows that are vectors of the machine; None if vectors are not rows.
     support_vectors_ : ndarray or CSR array of shape (n_vectors, n_features)
-        The vectors; row numbers if the kernel is precomputed.
+        The vectors; row numbers if the kernel is precomputed. With `scale` or `metric` they, and
+        the centres of cells, are rows as the machine sees them, after both.
     multi_class_ : {"ovr", "ovo"}
         Whether problems are classes against the rest (or two classes), or pairs of classes.
     n_support_ : ndarray of int of shape (n_classes,)
@@ -231,6 +257,15 @@ class MarginClassifier(KernelClassifier):
         Kernel widths and values of C of the cells, where `cells` has one for each.
     gamma_ : float
         The kernel width that was used.
+    metric_ : ndarray of shape (n_features, n_features) or (n_features,)
+        M, or its diagonal, of the columns after `scale`; where there is a `metric`.
+    metric_root_ : ndarray of the same shape
+        Its root, which rows are multiplied with.
+    column_centers_, column_factors_ : ndarray of shape (n_features,)
+        What columns are less, and what they are then multiplied with; where there is `scale` or
+        `metric`.
+    column_bend_ : float
+        b of z / √(1 + (z / b)²), by which outliers are bent.
     n_iter_ : int
         Steps of the outer loop.
     certificate_ : Certificate
@@ -282,6 +317,8 @@ class MarginClassifier(KernelClassifier):
     tol: float = keyword(1e-3, check.not_negative)
     max_iter: int = keyword(10_000, check.count)
     max_vectors: int | str = keyword("auto", check.word_or(("auto",), check.count))
+    metric: Any = keyword(None, check_metric)
+    scale: str | None = keyword(None, check_scale)
     warm_start: bool = keyword(False)
     device: str | None = keyword(None, check_device)
 
@@ -289,15 +326,47 @@ class MarginClassifier(KernelClassifier):
         super()._check_parameters()
         check_cuttable(self.engine, self.kernel)
         check_loss(self.loss, self.engine, self.max_vectors, self.vectors)
+        if is_mapped(self):
+            check_map(self, self._kernel(1.0))
 
     def _check_on_device(self, device: Device) -> None:
+        check_mapped_here(self, f"on the device {str(device)!r}")
         check_machine_there(self, device, ("auto", "exact", "span", "cells"))
         given = self.cells if self.engine == "cells" else None
         check_one_kernel(given if isinstance(given, CellParameters) else None, device)
 
     def _check_answers_on(self, device: Device) -> None:
+        check_mapped_here(self, f"on the device {str(device)!r}")
         check_one_kernel(getattr(self, "cell_gamma_", None), device)
         super()._check_answers_on(device)
+
+    def _seen(self, data: Labelled, resources: Resources) -> tuple[Labelled, Distinct, float]:
+        """Return the rows, each different one once as the machine sees them, and the width."""
+        data = replace(data, X=rows_for_map(self, data.X, resources.memory))
+        distinct = self._distinct(data, resources)
+        learns = isinstance(self.metric, str)
+        row_map = scaling_for(self, distinct, centred=learns)
+        seen_rows = seen_distinct(distinct, row_map)
+        # The words for it are those of rows as they are where only a metric is learned.
+        gamma = self._resolved_gamma(self.gamma, distinct if self.scale is None else seen_rows)
+        if row_map is not None and self.metric is not None:
+            if learns:
+                # A metric leaves the variance of the rows, and so the width, as they are.
+                root = self._learned_root(data, seen_rows, gamma, resources)
+                row_map = row_map.then(root)
+            else:
+                row_map = row_map.then(given_root(self.metric, self.n_features_in_))
+            seen_rows = seen_distinct(distinct, row_map)
+            gamma = gamma if learns else self._resolved_gamma(self.gamma, seen_rows)
+        return data, seen_rows, gamma
+
+    def _learned_root(
+        self, data: Labelled, distinct: Distinct, gamma: float, resources: Resources
+    ) -> NDArray[np.float64]:
+        problem = self._problem(
+            data, distinct, C=self.C, gamma=gamma, class_weight=self.class_weight
+        )
+        return learned_root(self.stated(problem), self.metric, self.options(resources))
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
         elsewhere = self.stated(problem)
@@ -325,7 +394,7 @@ class MarginClassifier(KernelClassifier):
 
     def comes_in_parts(self, X: Any) -> bool:
         """Return whether rows are to be looked at in parts, where they lie."""
-        can_be = self.engine != "exact" and not self._precomputed()
+        can_be = self.engine != "exact" and not self._precomputed() and not is_mapped(self)
         # To a device a file travels block by block.
         can_be = can_be and self.device in (None, "cpu")
         return super().comes_in_parts(X) or (can_be and is_large_map(X, self.memory))
@@ -333,6 +402,7 @@ class MarginClassifier(KernelClassifier):
     def _fit_in_parts(self, X: Any, y: Any, sample_weight: Any) -> KernelClassifier:
         """Fit the machine to rows that come in parts, out of core or on the current cluster."""
         check_collection_there(self)
+        check_mapped_here(self, "a Dask collection")
         if self._precomputed():
             raise TypeError(
                 "X is a Dask collection, but kernel='precomputed' needs all kernel values in "
@@ -418,6 +488,7 @@ class MarginClassifier(KernelClassifier):
 
     def _keep(self, problem: Problem, fitted: Fitted) -> None:
         super()._keep(problem, fitted)
+        keep_map(self, problem.rows.row_map)
         if isinstance(fitted, FittedCells):
             self.cell_centers_, self.cell_offsets_ = fitted.centers, fitted.offsets
             if fitted.groups is not None:
@@ -429,6 +500,7 @@ class MarginClassifier(KernelClassifier):
 
     def _decision(self, rows: Rows) -> NDArray[np.float64]:
         """Return the decision values of rows, a column for each problem."""
+        rows = seen(rows, kept_map(self))
         if self.engine_ != "cells":
             return super()._decision(rows)
         return self._machines().values(rows)

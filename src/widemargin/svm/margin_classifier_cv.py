@@ -8,8 +8,10 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils.validation import validate_data
 
 from widemargin.base import parameters as check
 from widemargin.base.estimator import (
@@ -19,9 +21,13 @@ from widemargin.base.estimator import (
     warn_user,
     with_callbacks,
 )
+from widemargin.base.found import Found
+from widemargin.base.frame_columns import FrameColumns, is_mixed_frame
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.placing import check_device, check_no_device, stand_in
 from widemargin.base.progress import ProgressBar
+from widemargin.base.row_maps import check_scale
+from widemargin.base.widths import Width, kernels_to_search
 from widemargin.cells.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.device import Device
 from widemargin.kernels import Kernel
@@ -29,9 +35,10 @@ from widemargin.loop import Deadline, Resources
 from widemargin.places.collection import Collection
 from widemargin.places.labels import gathered_labels
 from widemargin.problem import Folds, Problem
+from widemargin.rows import Distinct
 from widemargin.svm.answers_by_best import AnswersByBest
 from widemargin.svm.collection_search import CollectionSearch, is_gathered
-from widemargin.svm.grid import Found, Grid, Width
+from widemargin.svm.grid import Grid
 from widemargin.svm.grid_search import GridSearch
 from widemargin.svm.grid_walk import GridWalk
 from widemargin.svm.margin_classifier import (
@@ -41,12 +48,13 @@ from widemargin.svm.margin_classifier import (
     check_cuttable,
 )
 from widemargin.svm.on_device import check_machine_there
+from widemargin.svm.probabilities import calibrated
 from widemargin.svm.scoring import HeldOut, Judge
+from widemargin.svm.staged_search import StagedSearch
+from widemargin.svm.views import Views, has_gradient, kinds_of
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
-# Features from which the sum of differences takes much longer than a product.
-_MANY_FEATURES = 100
 # Rows of a cell where nothing else is said.
 _CELL_ROWS = TrialSizes().cells[0]
 
@@ -60,6 +68,9 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     the machines are columns of the same matrix products in the span of the same vectors. The best
     pair is then fitted to all rows.
 
+    With default parameters the scale of the columns, the kernel and a metric are chosen as well; on
+    more than 5,000 rows some of them choose those in a rehearsal, and all decide about the rest.
+
     Parameters
     ----------
     Cs : int or array-like of float, default=10
@@ -70,8 +81,18 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     kernels : "auto", array-like of kernels or None, default="auto"
         Kernels to choose from, such as ``("rbf", "laplacian", "exponential")``, each with all
         widths if it has any; None is `kernel` alone. So is "auto", unless `kernel` is "rbf" and
-        `gammas` a number: then it is the Gaussian and the Laplacian kernel, or the exponential one
-        for more than 100 features, whose values take less time.
+        `gammas` a number: then it is the Gaussian, the exponential and the Laplacian kernel,
+        without the last for more than 100 features, where its values take long. (Of a Dask
+        collection and on a device it is the Gaussian kernel and one other.)
+    metrics : "auto", array-like of {None, "diagonal", "full"} or None, default="auto"
+        Metrics to choose from, which are learned from the gradients of the best machine without
+        one, for each fold from its own rows (`MarginMetric`); no metric is always one of the
+        choices. None is none. "auto" is all, where `gammas` is a number and rows are dense and in
+        memory.
+    scale : {"auto", None}, default="auto"
+        "auto" decides on held-out rows whether columns are put on one scale, as in
+        `MarginClassifier`, where `gammas` is a number and rows are dense and in memory: widths that
+        a user gives are for rows as they are. None takes them as they are.
     cv : int, splitter or iterable, default=5
         Folds, as in `GridSearchCV`. A splitter gets the labels of a Dask collection, and zeros for
         its rows.
@@ -128,6 +149,11 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         folds and all values of C do not fit, there are several rounds.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
+    probability : bool, default=False
+        Whether there is `predict_proba`, from the decision values that rows got when they were held
+        out with the best pair: by Platt's sigmoid, or from 1,000 rows on by isotonic regression.
+        The final machine is fitted once; the folds of the best pair are solved a second time. Needs
+        rows in memory and the squared hinge.
     device : str, default=None
         Where machines are fitted and asked, as in `MarginClassifier`; on a device all are in a
         span.
@@ -142,8 +168,8 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     Attributes
     ----------
     best_params_ : dict
-        "C" and "gamma" of the best mean score, and "kernel" where there are `kernels`; of equals
-        the smallest C, then the first gamma.
+        "C" and "gamma" of the best mean score, "kernel" where there are `kernels`, and "scale" and
+        "metric" where those are searched for; of equals the smallest C, then the first gamma.
     best_score_ : float
         That score.
     best_index_ : int
@@ -154,11 +180,18 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         As in `GridSearchCV`: "params", "param_C", "param_gamma" ("param_kernel"),
         "split<k>_test_score", "mean_test_score", "std_test_score", "rank_test_score", from the
         smallest C to the largest and for each in the order of `kernels` and `gammas` (NaN for pairs
-        that a search did not get to); and
+        that a search did not get to). With `scale` or `metrics` there are "param_scale" and
+        "param_metric", and only pairs that went on from the sample are listed. And
         "fit_time", the seconds that all values of C and all folds of the pair's gamma took
         together.
     n_splits_ : int
         Number of folds.
+    preprocess_ : FrameColumns or None
+        What turns a data frame with categories or missing values into rows of numbers: categories
+        into columns, missing numbers into medians beside a column that tells; None for other rows.
+    calibration_margins_, calibration_probabilities_ : ndarray of shape (n_points,)
+        Points of the function by which `predict_proba` makes probabilities of margins; with
+        ``probability=True``.
     classes_ : ndarray of shape (n_classes,)
         Labels.
     certificate_ : Certificate
@@ -197,6 +230,8 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     Cs: Any = positional(10)
     gammas: Any = positional(5)
     kernels: Any = keyword("auto")
+    metrics: Any = keyword("auto")
+    scale: str | None = keyword("auto", check_scale)
     cv: Any = keyword(5)
     scoring: Any = keyword(None)
     engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
@@ -213,6 +248,7 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     max_iter: int = keyword(10_000, check.count)
     max_time: float | None = keyword(None, check.none_or(check.positive))
     class_weight: Any = keyword(None)
+    probability: bool = keyword(False)
     device: str | None = keyword(None, check_device)
     verbose: int = keyword(0, check.verbosity)
 
@@ -222,8 +258,9 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
-            Training rows; a kernel matrix if ``kernel="precomputed"``.
+        X : array-like, sparse matrix, frame or Dask collection of shape (n_samples, n_features)
+            Training rows; a kernel matrix if ``kernel="precomputed"``. A data frame of pandas or
+            Polars may have columns of categories and missing values.
         y : array-like or Dask collection of shape (n_samples,)
             Labels of any type.
         sample_weight : array-like or Dask collection of shape (n_samples,), default=None
@@ -234,6 +271,7 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         self
             The fitted classifier.
         """
+        named, X = X, self._prepared(X, sample_weight)
         with self._fitting(X) as resources:
             collection: Collection | None = None
             if self._machine().comes_in_parts(X):
@@ -257,7 +295,17 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         self.classes_ = best.classes_
         self.certificate_ = best.certificate_
         self.n_iter_ = best.n_iter_
+        if self.preprocess_ is not None:
+            # Users know the columns of their frame.
+            validate_data(self, named, skip_check_array=True)
         return self
+
+    def _prepared(self, X: Any, sample_weight: Any) -> Any:
+        """Return rows of numbers of a data frame that has others; other rows as they are."""
+        self.preprocess_ = FrameColumns() if is_mixed_frame(X) else None
+        if self.preprocess_ is None:
+            return X
+        return self.preprocess_.fit(X, sample_weight=sample_weight).transform(X)
 
     # The steps of `fit`.
 
@@ -279,19 +327,28 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
                 f"scoring={self.scoring!r} must be None, a name or a function: one score chooses."
             )
         check_scoring(HeldOut(), scoring=self.scoring)
+        kinds_of(self.metrics)
+        if self.probability and self.loss == "hinge":
+            raise ValueError(
+                "probability=True is there for loss='squared_hinge', which the search is done "
+                "with; use CalibratedClassifierCV for loss='hinge'."
+            )
 
-    def _grid(self) -> Grid:
-        return Grid.of(self.Cs, self.gammas, self._kernels(), self.kernel)
+    def _grid(self, *, wide: bool = False) -> Grid:
+        return Grid.of(self.Cs, self.gammas, self._kernels(wide), self.kernel)
 
-    def _kernels(self) -> Any:
-        """Return the kernels to choose from, or None for the one that is given."""
-        if not isinstance(self.kernels, str) or self.kernels != "auto":
-            return self.kernels
-        given = not isinstance(self.kernel, str) or self.kernel != "rbf"
-        if given or self.per_cell or not isinstance(self.gammas, Integral):
+    def _kernels(self, wide: bool) -> Any:
+        """Return the kernels to choose from, more if `wide`, or None for the one that is given."""
+        auto = isinstance(self.kernels, str) and self.kernels == "auto"
+        if self.per_cell and auto:
             return None
-        wide = getattr(self, "n_features_in_", 1) > _MANY_FEATURES
-        return ("rbf", "exponential" if wide else "laplacian")
+        n_features = getattr(self, "n_features_in_", 1)
+        found = kernels_to_search(self.kernels, self.kernel, self.gammas, n_features)
+        return (
+            found
+            if found is None or not (auto and wide)
+            else dict.fromkeys((*found, "exponential"))
+        )
 
     def _precomputed(self) -> bool:
         named = self.kernels if isinstance(self.kernels, (list, tuple)) else [self.kernel]
@@ -303,16 +360,20 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         splits = check_cv(self.cv, data.y, classifier=True).split(stand_in(data.X), data.y)
         folds = Folds(splits, data.weight)
         distinct = self._distinct(data, resources, apart=folds.kind)
-        grid = self._grid().on(self._resolved_gamma("scale", distinct), self.n_features_in_)
+        views = Views(distinct)
+        grid = self._grid_of(views)
         problem = self._problem(
             data, distinct, C=grid.Cs[0], gamma=1.0, class_weight=self.class_weight
         )
 
         def gamma(width: Width) -> float:
-            return 1.0 if width.gamma is None else self._resolved_gamma(width.gamma, distinct)
+            if width.gamma is None:
+                return 1.0
+            return self._resolved_gamma(width.gamma, views.of(width.scale))
 
         def stated(width: Width) -> tuple[Problem, Problem]:
-            own = replace(problem, kernel=self._kernel(gamma(width), width.kernel))
+            rows = views.of(width.scale).rows
+            own = replace(problem, rows=rows, kernel=self._kernel(gamma(width), width.kernel))
             pairs = self._machine().stated(own)
             return pairs, pairs if self.multi_class == "ovo" else own
 
@@ -322,8 +383,40 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
             if distinct.rows.device is not None:
                 options = replace(options, engine="span")
             shown = (grid, folds.n, options, self._bar(grid))
-            search = GridSearch(*shown, folds, judge, stated, gamma, per_cell)
-            return self._walked(search)
+            told = (*shown, folds, judge, stated, gamma, per_cell)
+            if not grid.of_rows:
+                return self._walked(GridSearch(*told))
+            return self._walked(StagedSearch(*told, kinds=self._kinds(distinct)))
+
+    def _grid_of(self, views: Views) -> Grid:
+        """Return the grid of rows in memory, with widths as numbers."""
+        grid, d = self._grid(wide=views.mappable), self.n_features_in_
+        scales: tuple[str | None, ...] = (None,)
+        if self._automatic(self.scale) and views.mappable:
+            scales = (None, "auto")
+        widths: list[Width] = []
+        for scale in scales:
+            usual = self._resolved_gamma("scale", views.of(scale))
+            widths.extend(replace(each.on(usual, d), scale=scale) for each in grid.widths)
+        searched = (("scale", len(scales) > 1), ("metric", bool(self._kinds(views.distinct))))
+        of_rows = tuple(name for name, there in searched if there)
+        return replace(grid, widths=tuple(widths), of_rows=of_rows)
+
+    def _kinds(self, distinct: Distinct) -> tuple[str, ...]:
+        """Return the kinds of metrics to try."""
+        widths = self._grid().widths
+        learned = Views(distinct).mappable and not self.per_cell
+        learned = learned and all(has_gradient(each.kernel) for each in widths)
+        if isinstance(self.metrics, str) and not self._automatic(self.metrics):
+            return ()
+        return kinds_of(self.metrics) if learned else ()
+
+    def _automatic(self, value: Any) -> bool:
+        """Return whether "auto" is to decide: a user who gives widths has rows in mind."""
+        ours = isinstance(self.gammas, Integral) and not self.per_cell
+        ours = ours and isinstance(self.vectors, str)
+        named = self._grid().of_kernels or (isinstance(self.kernel, str) and self.kernel == "rbf")
+        return isinstance(value, str) and ours and named and not np.ndim(self.cells)
 
     def _searched_in_places(
         self, collection: Collection, resources: Resources
@@ -368,7 +461,21 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         if search.cut is not None:
             # Before the final fit begins.
             warn_user(search.said_of_cut(index))
+        if self.probability:
+            self._calibrate(search, index)
         return self._best_machine(search, index), search.found
+
+    def _calibrate(self, search: GridWalk, index: int) -> None:
+        """Find what makes probabilities of decision values."""
+        if not isinstance(search, GridSearch):
+            raise TypeError(
+                "probability=True needs rows in memory, but X is a Dask collection; pass "
+                "X.compute() if the rows fit, or use CalibratedClassifierCV."
+            )
+        judge = search.judge
+        found = calibrated(search.held_values(index), judge.code, judge.weight)
+        self.calibration_margins_ = found.margin
+        self.calibration_probabilities_ = found.probability
 
     def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what a search is to know of the parameters."""
@@ -381,11 +488,15 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     def _machine(self, **found: Any) -> MarginClassifier:
         names = MarginClassifier().get_params(deep=False)
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return MarginClassifier(**shared | found)
+        return MarginClassifier(**shared | {"scale": None} | found)
 
     def _best_machine(self, search: GridWalk, index: int) -> MarginClassifier:
         """Return the machine with the best parameters, in the engine that they were found in."""
-        best = self._machine(**search.grid.params[index])
+        params = search.grid.params[index]
+        if params.get("metric") is not None:
+            # The one of all rows, learned as those of the folds were.
+            params = params | {"metric": search.metric_of(index)}
+        best = self._machine(**params)
         engine = search.engines[index % len(search.grid.widths)]
         if self.engine == "auto":
             best.engine = engine

@@ -106,6 +106,31 @@ class Judge:
         return score, weight
 
 
+@dataclass(frozen=True, eq=False)
+class Noting(Judge):
+    """A judge that takes note of the decision values that it is shown.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples, n_classes), or of one column for two classes
+        The last ones of each row; NaN where there were none.
+    """
+
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, judge: Judge) -> Noting:
+        """Return one for the rows of another judge."""
+        k = len(judge.classes)
+        nothing = np.full((len(judge.code), 1 if k == 2 else k), np.nan)
+        return cls(None, judge.code, judge.weight, judge.classes, nothing)
+
+    def score(self, rows: IndexArray, values: NDArray[Any]) -> float:
+        """Take note of the decision values of rows."""
+        self.values[rows] = values
+        return 0.0
+
+
 @dataclass(frozen=True)
 class GridScores:
     """Scores of one kernel width.

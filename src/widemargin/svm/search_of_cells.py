@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.cells.held_out import CellChoices
 from widemargin.kernels import Kernel
@@ -16,7 +17,6 @@ from widemargin.places.scores_of_cells import CellScores, GridOfCells, scores_of
 from widemargin.places.sorted_shards import SortedShards
 from widemargin.places.span_of_shards import Statement
 from widemargin.problem import Folds
-from widemargin.svm.grid import Width
 from widemargin.svm.grid_walk import GridWalk, roughly
 from widemargin.svm.scoring import GridScores
 

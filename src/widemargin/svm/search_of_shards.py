@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin.arrays import Matrix, Vector
+from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.kernels import Kernel
 from widemargin.loop import Ended, PlaceLost, Stop
 from widemargin.places.folds_of_shards import FoldsOfShards
 from widemargin.problem import Folds, class_scores
 from widemargin.span import SpanOptions
-from widemargin.svm.grid import Width
 from widemargin.svm.grid_walk import GridWalk, in_a_span
 from widemargin.svm.scoring import GridScores, Judge
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from widemargin.arrays import Matrix, Vector
@@ -13,12 +15,22 @@ from widemargin.base.estimator import (
     CallbackSupportMixin,
     KernelEstimator,
     as_stored,
+    dense,
     warn_user,
 )
-from widemargin.expansion import Fitted
+from widemargin.base.target_intervals import insensitive, of_quantiles
+from widemargin.expansion import Expansion, Fitted
+from widemargin.intervals import IntervalProblem
 from widemargin.loop import Resources
 from widemargin.problem import Problem, check_prices
-from widemargin.rows import distinct_rows
+from widemargin.rows import Rows, distinct_rows
+
+# C over the size of targets must lie between these, for losses in linear pieces.
+_LEAST_PRICE = 1e-120
+_MOST_PRICE = 1e120
+# Losses by name: with a regularised bias, and with a free one.
+SQUARED = ("squared", "squared_epsilon_insensitive")
+LINEAR = ("epsilon_insensitive", "quantile")
 
 
 @dataclass(frozen=True)
@@ -52,14 +64,22 @@ class TargetScale:
         return cls(offset, float(2.0 ** np.ceil(np.log2(spread))) if spread > 0.0 else 1.0)
 
 
+def numbered_targets(targets: Matrix, weight: Vector) -> NDArray[np.intp]:
+    """Return numbers that are equal for equal targets; rows of no weight leave no trace."""
+    code, counted = np.zeros(len(weight), dtype=np.intp), weight > 0
+    code[counted] = np.unique(targets[counted], axis=0, return_inverse=True)[1].ravel()
+    return code
+
+
 class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
-    """A regressor whose machine is an expansion, with squared losses and a regularised bias."""
+    """A regressor whose machine is an expansion, by default with a regularised bias."""
 
     # Parameters that every subclass declares.
     C: float
     epsilon: float
     gamma: Any
     fit_intercept: bool
+    gamma_: float
 
     def _stated(
         self,
@@ -72,9 +92,8 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
     ) -> tuple[Problem, TargetScale, float]:
         """Return the problem of centred targets, their scale, and the kernel width."""
         weight = self._weights(X, sample_weight)
-        # Equal rows of equal targets are merged; those of no weight leave no trace.
-        code, counted = np.zeros(len(weight), dtype=np.intp), weight > 0
-        code[counted] = np.unique(targets[counted], axis=0, return_inverse=True)[1].ravel()
+        # Equal rows of equal targets are merged.
+        code = numbered_targets(targets, weight)
         distinct = distinct_rows(self._rows(X, resources), code, weight)
         gamma = self._resolved_gamma(self.gamma, distinct)
         check_prices(self.C, distinct.weight)
@@ -92,6 +111,41 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
             distinct.place,
         ).with_targets((kept - scale.offset) / scale.unit, epsilon, float(bool(self.fit_intercept)))
         return problem, scale, gamma
+
+    def _check_bias(self) -> None:
+        """Raise if a loss with a free bias is to have none; of those who have such losses."""
+        loss = getattr(self, "loss", None)
+        if loss in LINEAR and not self.fit_intercept:
+            raise ValueError(
+                f"loss={loss!r} has a free bias; fit_intercept=False is not there for it. Use "
+                "fit_intercept=True, or loss='squared_epsilon_insensitive'."
+            )
+
+    def _price(self, scale: TargetScale) -> float:
+        """Return C of a loss in linear pieces, in the units of the problem's targets."""
+        # In the targets' units f grows by the unit, ½‖w‖² by its square.
+        price = self.C / scale.unit
+        if not _LEAST_PRICE <= price <= _MOST_PRICE:
+            raise ValueError(
+                f"C={self.C:g} and targets that differ by {scale.unit:g} are too far apart in size "
+                "to be computed with; multiply y, and with it C and epsilon, by a number that "
+                "brings both nearer to 1."
+            )
+        return price
+
+    def _intervals(
+        self, problem: Problem, scale: TargetScale, levels: Sequence[float]
+    ) -> IntervalProblem:
+        """State a loss in linear pieces; `levels` are the quantiles that are wanted."""
+        price = self._price(scale)
+        if getattr(self, "loss", None) == "quantile":
+            return of_quantiles(problem, levels, price)
+        return insensitive(problem, self.epsilon / scale.unit, price)
+
+    def _values(self, rows: Rows) -> Matrix:
+        """Return the predictions of rows, a column for each output."""
+        vectors, coef = dense(self.support_vectors_), np.ascontiguousarray(self.dual_coef_.T)
+        return Expansion(self._kernel(self.gamma_), vectors, coef, self.intercept_).values(rows)
 
     def _keep(self, problem: Problem, fitted: Fitted, scale: TargetScale) -> None:
         """Set the attributes of the prediction, in the units of the targets."""

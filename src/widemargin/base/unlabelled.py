@@ -6,6 +6,7 @@ of weight k is the same as k copies, and the first rows are a sample.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ from widemargin.arrays import Matrix, Vector
 _SCALE_ROWS = 100_000
 # Rows whose distances from each other decide the width of a kernel.
 _WIDTH_ROWS = 1000
+# Rows whose distances from the others are held at a time, and bins of their histogram.
+_PAIR_ROWS = 64
+_BINS = 4096
 # The distance between the quartiles of a normal distribution of variance 1.
 _QUARTILES = 1.349
 # Robust columns end here: one wild value is to be an outlier, and not the only one.
@@ -79,17 +83,42 @@ def weighted_quantile(values: Vector, weight: Vector, share: float) -> float:
 def median_distance_gamma(X: Matrix, weight: Vector) -> float:
     """Return 4 / m with m the median squared distance of different rows from each other.
 
-    At half the median distance the kernel falls to 1/e.
+    At half the median distance the kernel falls to 1/e. Pairs are looked at block by block, three
+    times: for the largest distance, for the bin of a histogram that the median is in, and for the
+    median in this bin.
     """
     sample, share = np.asarray(X[:_WIDTH_ROWS], dtype=np.float64), weight[:_WIDTH_ROWS]
-    sample = sample - sample.mean(axis=0)
-    norms = np.einsum("ij,ij->i", sample, sample)
-    distances = norms[:, None] + norms - 2.0 * sample @ sample.T
-    first, second = np.triu_indices(len(sample), 1)
-    if not len(first):
+    if len(sample) < 2:
         return 1.0
-    median = weighted_quantile(distances[first, second], share[first] * share[second], 0.5)
+    sample = sample - sample.mean(axis=0)
+    largest = max(float(distances.max(initial=0.0)) for distances, _ in _pairs(sample, share))
+    if not largest > 0.0:
+        return 1.0
+
+    def bins(distances: Vector) -> NDArray[np.intp]:
+        return np.minimum(distances * (_BINS / largest), _BINS - 1).astype(np.intp)
+
+    passed = np.zeros(_BINS)
+    for distances, pair_weight in _pairs(sample, share):
+        passed += np.bincount(bins(distances), pair_weight, minlength=_BINS)
+    passed = np.cumsum(passed)
+    half = 0.5 * passed[-1] * (1.0 - 1e-12)
+    place = int(np.searchsorted(passed, half))
+    inside = [(d[at], w[at]) for d, w in _pairs(sample, share) for at in [bins(d) == place]]
+    values, weights = (np.concatenate(parts) for parts in zip(*inside, strict=True))
+    missing = half - (passed[place - 1] if place else 0.0)
+    median = weighted_quantile(values, weights, missing / float(weights.sum()))
     return 4.0 / median if median > 0.0 else 1.0
+
+
+def _pairs(X: Matrix, weight: Vector) -> Iterator[tuple[Vector, Vector]]:
+    """Yield squared distances of all pairs of rows, and products of their weights."""
+    norms = np.einsum("ij,ij->i", X, X)
+    for first in range(0, len(X), _PAIR_ROWS):
+        some = slice(first, first + _PAIR_ROWS)
+        distances = norms[some, None] + norms[first:] - 2.0 * X[some] @ X[first:].T
+        row, column = np.triu_indices(len(distances), 1, m=distances.shape[1])
+        yield distances[row, column], weight[first + row] * weight[first + column]
 
 
 def offset_of_share(scores: Vector, weight: Vector, share: float) -> float:

@@ -1,0 +1,451 @@
+"""The margin regressor with C, ε and the kernel width chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from numbers import Integral
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.base import parameters as check
+from widemargin.base.estimator import KernelEstimator, warn_user
+from widemargin.base.found import Found
+from widemargin.base.kernel_regressor import LINEAR, SQUARED, TargetScale, numbered_targets
+from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.placing import stand_in
+from widemargin.base.progress import ProgressBar
+from widemargin.base.target_intervals import check_quantile, check_quantiles
+from widemargin.base.widths import kernels_to_search
+from widemargin.expansion import MachineOptions
+from widemargin.loop import Resources
+from widemargin.problem import Folds, Problem, check_prices
+from widemargin.regression.calibration import check_calibration
+from widemargin.regression.held_out_targets import (
+    FoldSearch,
+    HeldOutTargets,
+    TargetJudge,
+    most_rows,
+)
+from widemargin.regression.margin_regressor import (
+    MarginRegressor,
+    check_loss,
+    check_outputs,
+)
+from widemargin.regression.piece_search import PieceSearch
+from widemargin.regression.regression_grid import RegressionGrid
+from widemargin.rows import Distinct, distinct_rows
+from widemargin.span import as_strategy
+
+# Different rows that the search looks at, at the most.
+_SEARCHED_ROWS = 2500
+# The same with losses in linear pieces, whose machines take longer.
+_SEARCHED_IN_PIECES = 1000
+# Seconds that the final fit has in any case: there must be an answer.
+_LEAST_TIME = 1e-3
+
+
+@parameters
+class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
+    """`MarginRegressor` with C, gamma, the kernel and epsilon chosen by cross-validation.
+
+    All values of C and all folds of one kernel width share one kernel matrix, and for the squared
+    loss all values of C share one eigendecomposition in each fold. Every machine of the search is
+    exact. It looks at up to 2,500 different rows, 1,000 with losses in linear pieces, or as many as
+    have room in `memory`: of more, at a sample. The best combination is then fitted to all rows.
+
+    Parameters
+    ----------
+    Cs : int or array-like of float, default=15
+        Values of C; a number stands for that many from 0.01 to 100,000, evenly on a log scale, or
+        with losses in linear pieces from 0.01 to 1000 standard deviations of the targets.
+    gammas : int or array-like of {"scale", "auto", "mean_distance"} or float, default=5
+        Kernel widths; a number stands for that many, from a sixteenth to sixteen times the usual
+        one, which is "scale" (for the Laplacian kernel 1 / (n_features · standard deviation)).
+    kernels : "auto", array-like of kernels or None, default="auto"
+        Kernels to choose from, each with all widths if it has any; None is `kernel` alone. So is
+        "auto", unless `kernel` is "rbf" and `gammas` a number: then it is the Gaussian and the
+        Laplacian kernel, or the exponential one for more than 100 features.
+    epsilons : int or array-like of float, default=3
+        Values of epsilon for the losses that are named after it, in the units of y; a number
+        stands for that many from 0.01 to 0.5 standard deviations of the targets.
+    cv : int, splitter or iterable, default=5
+        Folds, as in `GridSearchCV`.
+    scoring : str or callable, default=None
+        As in `GridSearchCV`; None is R², or minus the mean quantile loss of all quantiles. Scores
+        are weighted by `sample_weight` where they can be. Only predictions are there to be scored.
+    loss : {"squared", "squared_epsilon_insensitive", "epsilon_insensitive", "quantile"}, \
+            default="squared"
+        As in `MarginRegressor`, and so are the parameters that follow.
+    quantile : float, default=0.5
+        Which quantile, for ``loss="quantile"``.
+    quantiles : array-like of float, default=None
+        Several of them.
+    calibration : "auto", int, float or None, default="auto"
+        How the quantiles of the final fit are moved to their shares.
+    kernel : str, callable or Kernel, default="rbf"
+        The kernel, where it is not searched for.
+    degree : int, default=3
+        Degree of "poly" and "normalized_poly", power of "cosine_power".
+    coef0 : float, default=0.0
+        Constant of "poly", "normalized_poly" and "sigmoid".
+    kernel_params : dict, default=None
+        Passed to a callable kernel.
+    fit_intercept : bool, default=True
+        Whether to centre the targets, those of each fold by their own mean, and to have b.
+    engine : {"auto", "exact", "span", "cells"}, default="auto"
+        Of the final fit.
+    cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
+        Of the final fit, with ``engine="cells"``.
+    overlap : float, default=0.3
+        Of the final fit, in cells.
+    blend : float, default=0.2
+        Of the final fit, in cells.
+    vectors : {"core", "random", "kmeans", "leverage"}, array or strategy, default="core"
+        Of the final fit, in a span.
+    max_vectors : int or "auto", default="auto"
+        Vectors of the final fit at the most.
+    tol : float, default=1e-3
+        Relative duality gap of the final fit.
+    max_iter : int, default=10000
+        Steps at the most, of each machine.
+    max_time : float, default=None
+        Seconds at the most, for all of it. A search that is cut short says so, and of what it has
+        scored the best is fitted; so it is after an interrupt, a second one of which ends the final
+        fit. Time is looked at between folds.
+    memory : int or str, default="auto"
+        Budget for kernel values and matrices, beside the data.
+    n_jobs : int, default=None
+        Threads; None uses as many as BLAS would. The answer does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples.
+    verbose : int, default=0
+        1 shows a bar for the search and prints a line a step of the final fit.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        "C" and "gamma" of the best mean score, "epsilon" where the loss has one and "kernel" where
+        there are `kernels`; of equals the smallest C, then the smallest epsilon.
+    best_score_ : float
+        That score.
+    best_index_ : int
+        Its place in `cv_results_`.
+    best_estimator_ : MarginRegressor
+        The machine with the best parameters, fitted to all rows.
+    cv_results_ : dict of arrays
+        As in `GridSearchCV`: "params", "param_C", "param_gamma" ("param_kernel", "param_epsilon"),
+        "split<k>_test_score", "mean_test_score", "std_test_score", "rank_test_score" (NaN for
+        combinations that a search did not get to); and "fit_time", the seconds that all folds of a
+        width took together.
+    n_splits_ : int
+        Number of folds.
+    n_searched_ : int
+        Different rows that the search has looked at.
+    certificate_ : Certificate
+        Of the final fit.
+    n_iter_ : int
+        Steps of the final fit.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MarginRegressor : The machine itself.
+
+    Notes
+    -----
+    Words for gamma are worked out from all rows, not in each fold. Where the search looks at a
+    sample, the rows that a fold trains on and holds out are those of it that are in the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import MarginRegressorCV
+    >>> X = np.random.default_rng(0).uniform(-3.0, 3.0, size=(200, 1))
+    >>> y = 10.0 + np.sin(2.0 * X[:, 0])
+    >>> search = MarginRegressorCV(Cs=[0.01, 1.0, 100.0], gammas=[0.01, 1.0]).fit(X, y)
+    >>> search.best_params_
+    {'C': 100.0, 'gamma': 1.0}
+    >>> bool(search.best_score_ > 0.99), bool(search.score(X, y) > 0.99)
+    (True, True)
+    """
+
+    Cs: Any = positional(15)
+    gammas: Any = positional(5)
+    kernels: Any = keyword("auto")
+    epsilons: Any = keyword(3)
+    cv: Any = keyword(5)
+    scoring: Any = keyword(None)
+    loss: str = keyword("squared", check.choice(*SQUARED, *LINEAR))
+    quantile: float = keyword(0.5, check_quantile)
+    quantiles: Any = keyword(None, check_quantiles)
+    calibration: Any = keyword("auto", check_calibration)
+    fit_intercept: bool = keyword(True)
+    engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
+    cells: Any = keyword("auto", check.size_or_rows)
+    overlap: float = keyword(0.3, check.not_negative)
+    blend: float = keyword(0.2, check.not_negative)
+    vectors: Any = keyword("core", check.landmarks)
+    max_vectors: int | str = keyword("auto", check.word_or(("auto",), check.count))
+    tol: float = keyword(1e-3, check.not_negative)
+    max_iter: int = keyword(10_000, check.count)
+    max_time: float | None = keyword(None, check.none_or(check.positive))
+    verbose: int = keyword(0, check.verbosity)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MarginRegressorCV:
+        """Choose the parameters, and fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; a kernel matrix if ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in the loss and in the score.
+
+        Returns
+        -------
+        self
+            The fitted regressor.
+        """
+        with self._fitting(X) as resources:
+            X, y = self._validated(X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
+            y = np.asarray(y, dtype=np.float64)
+            check_outputs(self.quantiles, y)
+            weight = self._weights(X, sample_weight)
+            as_strategy(self.vectors, self.n_features_in_)
+            found = self._searched(X, y, weight, resources)
+        index, score = found.best()
+        results = found.results()
+        left = resources.deadline.left()
+        best = self._machine(**results["params"][index])
+        best.max_time = None if left is None else max(_LEAST_TIME, left)
+        best.fit(X, y, sample_weight)
+        self.cv_results_, self.best_index_, self.best_score_ = results, index, score
+        self.best_params_ = results["params"][index]
+        self.n_splits_ = found.scores.shape[2]
+        self.best_estimator_: MarginRegressor = best
+        self.certificate_, self.n_iter_ = best.certificate_, best.n_iter_
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the predictions of the best machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; their kernel values with all training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        check_is_fitted(self)
+        return self.best_estimator_.predict(self._validated(X, reset=False))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return `scoring` of the predictions of the best machine, R² where there is none.
+
+        With several quantiles it is R² of the one that is nearest to the median.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        check_is_fitted(self)
+        if self.scoring is None:
+            X = self._validated(X, reset=False)
+            return self.best_estimator_.score(X, y, sample_weight)
+        y = np.asarray(y, dtype=np.float64)
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)
+        return self._judged(y, weight).score(np.arange(len(y)), self.predict(X))
+
+    # The steps of `fit`.
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._grid()
+        check_loss(self, self._precomputed())
+        if isinstance(self.cv, Integral):
+            check.check_count("cv", self.cv, least=2)
+        if self.scoring is not None and not isinstance(self.scoring, str | Callable):
+            raise TypeError(
+                f"scoring={self.scoring!r} must be None, a name or a function: one score chooses."
+            )
+        check_scoring(HeldOutTargets(), scoring=self.scoring)
+
+    def _grid(self, deviation: float = 1.0) -> RegressionGrid:
+        n_features = getattr(self, "n_features_in_", 1)
+        kernels = kernels_to_search(self.kernels, self.kernel, self.gammas, n_features)
+        epsilons = self.epsilons if "epsilon" in self.loss else None
+        return RegressionGrid.of(
+            self.Cs,
+            epsilons,
+            self.gammas,
+            kernels,
+            self.kernel,
+            deviation,
+            squared=self.loss in SQUARED,
+        )
+
+    def _levels(self) -> tuple[float, ...]:
+        """Return the quantiles, none for other losses."""
+        if self.loss != "quantile":
+            return ()
+        return (self.quantile,) if self.quantiles is None else tuple(self.quantiles)
+
+    def _judged(self, y: NDArray[np.float64], weight: Vector) -> TargetJudge:
+        several = self.quantiles is not None
+        return TargetJudge(self.scoring, y, weight, self._levels(), several)
+
+    def _precomputed(self) -> bool:
+        named = self.kernels if isinstance(self.kernels, (list, tuple)) else [self.kernel]
+        return any(isinstance(each, str) and each == "precomputed" for each in named)
+
+    def _machine(self, **found: Any) -> MarginRegressor:
+        names = MarginRegressor().get_params(deep=False)
+        shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return MarginRegressor(**shared | found)
+
+    def _searched(
+        self, X: Any, y: NDArray[np.float64], weight: Vector, resources: Resources
+    ) -> Found:
+        """Score the grid, or as much of it as there is time for."""
+        targets = y.reshape(len(y), -1)
+        folds = Folds(check_cv(self.cv, y).split(stand_in(X), y), weight)
+        code = numbered_targets(targets, weight)
+        code = code + (int(code.max()) + 1) * folds.kind
+        distinct = distinct_rows(self._rows(X, resources), code, weight)
+        grid = self._grid(_deviation(targets[distinct.index], distinct.weight))
+        grid = grid.on(self._resolved_gamma("scale", distinct), self.n_features_in_)
+        for C in (grid.Cs[0], grid.Cs[-1]):
+            check_prices(C, distinct.weight)
+        problem = self._stated(distinct, targets, folds, resources)
+        self.n_searched_ = problem.n
+        shared = problem, folds, grid.pairs, self._judged(y, weight)
+        search: FoldSearch | PieceSearch
+        if self.loss in LINEAR:
+            search = PieceSearch(*shared, self._levels(), self.quantiles is not None)
+        else:
+            search = FoldSearch(*shared, bool(self.fit_intercept))
+        return self._walked(search, grid, distinct, resources)
+
+    def _stated(
+        self, distinct: Distinct, targets: Matrix, folds: Folds, resources: Resources
+    ) -> Problem:
+        """Return the rows that the search looks at, with their targets."""
+        n, wanted = len(distinct.index), _SEARCHED_ROWS
+        if self.loss in LINEAR:
+            wanted = _SEARCHED_IN_PIECES
+        most = min(wanted, most_rows(resources.memory))
+        stated = Problem.of(
+            distinct.rows,
+            self._kernel(1.0),
+            distinct.code,
+            np.ones((1, 1)),
+            distinct.weight,
+            1.0,
+            distinct.index,
+            distinct.place,
+        ).with_targets(targets[distinct.index], 0.0, float(bool(self.fit_intercept)))
+        if n <= most:
+            return stated
+        chosen: IndexArray = np.sort(resources.rng.choice(n, most, replace=False))
+        where = np.full(n + 1, -1)
+        where[chosen] = np.arange(most)
+        # Rows that are left out have the place −1, which is the last.
+        problem = replace(stated.subset(chosen), place=where[distinct.place])
+        kind = folds.kind[problem.number]
+        unseen = ~(folds.counts[kind].any(axis=0) & folds.held[kind].any(axis=0))
+        if unseen.any():
+            raise ValueError(
+                f"{int(unseen.sum())} of {folds.n} folds of cv have no row in the sample of "
+                f"{most:,} rows that the search looks at; use fewer folds, such as cv=5, or more "
+                "memory."
+            )
+        return problem
+
+    def _walked(
+        self,
+        search: FoldSearch | PieceSearch,
+        grid: RegressionGrid,
+        distinct: Distinct,
+        resources: Resources,
+    ) -> Found:
+        """Go through the widths, each with its share of the time."""
+        n, found = len(grid.widths), Found.nothing(grid, search.folds.n)
+        bar = ProgressBar(type(self).__name__, n, shown=self.verbose > 0)
+        fold_done = partial(bar.advance, 1.0 / search.folds.n)
+        deadline, cut = resources.deadline, None
+        for w, width in enumerate(grid.widths):
+            started = perf_counter()
+            # The final fit has a share too.
+            until = deadline.part(1.0 / (n - w + 1))
+            options = MachineOptions(
+                **vars(replace(resources, deadline=until)), tol=self.tol, max_iter=self.max_iter
+            )
+            gamma = 1.0 if width.gamma is None else self._resolved_gamma(width.gamma, distinct)
+            own = replace(search.problem, kernel=self._kernel(gamma, width.kernel))
+            found.scores[w] = replace(search, problem=own).scores(options, fold_done)
+            late = until.passed and bool(np.isnan(found.scores[w]).any())
+            found.finished[w], found.seconds[w] = not late, perf_counter() - started
+            cut = until.stop if late else cut
+            bar.advance(0.0, f"{width}; best so far {found.best()[1]:.4f}")
+            if deadline.interrupted:
+                break
+        bar.close()
+        self._judge(found, grid, None if cut is None else cut.reason, deadline.interrupted)
+        return found
+
+    def _judge(
+        self, found: Found, grid: RegressionGrid, cut: str | None, interrupted: bool
+    ) -> None:
+        """Raise if there is no score, and say so if a search was cut short."""
+        index, score = found.best()
+        if np.isnan(score) and interrupted:
+            raise KeyboardInterrupt("the search was interrupted before it had any score")
+        if np.isnan(score) and cut is None:
+            raise ValueError(
+                f"scoring={self.scoring!r} is not a number for any combination; R² needs two rows "
+                "in each fold: use fewer folds, or scoring='neg_mean_squared_error'."
+            )
+        if cut is None and not interrupted:
+            return
+        scored = int((~np.isnan(found.of_pairs).any(axis=1)).sum())
+        # Before the final fit begins.
+        warn_user(
+            f"The search of MarginRegressorCV was cut short ({cut or 'interrupted'}): {scored} of "
+            f"{len(grid.params)} combinations have been scored in all folds. {grid.params[index]} "
+            "is the best that is known, and is fitted now; give it more time, or a smaller grid."
+        )
+
+
+def _deviation(targets: Matrix, weight: Vector) -> float:
+    """Return the standard deviation of targets, over all outputs, safe from overflow."""
+    if not len(weight):
+        return 0.0
+    scale = TargetScale.of(targets, weight, centred=True)
+    scaled = (targets - scale.offset) / scale.unit
+    return float(scale.unit * np.sqrt(np.average(scaled**2, axis=0, weights=weight).mean()))
