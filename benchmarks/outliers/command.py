@@ -10,7 +10,7 @@ from benchmarks.harness.records import Record, of_part
 from benchmarks.harness.runner import Part
 from benchmarks.harness.sections import QUICK_NOTE
 from benchmarks.harness.session import MergedSession, add_choice, option_parser
-from benchmarks.outliers.detectors import DETECTORS, KERNEL_ROWS, KERNEL_TENTH, OURS
+from benchmarks.outliers.detectors import ALIKE, DETECTORS, KERNEL_ROWS, KERNEL_TENTH, OURS
 from benchmarks.outliers.fit import SCORED_ROWS
 from benchmarks.outliers.tables import (
     FIT,
@@ -36,7 +36,7 @@ class Detectors(Part):
 
 
 def plan(sets: Sequence[str], parts: Sequence[str], race_set: str = RACE_SET) -> list[Detectors]:
-    """All detectors on each set, and two of them on many rows."""
+    """All detectors on each set, and machines of the same rows on many."""
     found = []
     if FIT in parts:
         found += [
@@ -44,7 +44,7 @@ def plan(sets: Sequence[str], parts: Sequence[str], race_set: str = RACE_SET) ->
             for dataset in sets
         ]
     if RACE in parts:
-        names = [OURS, KERNEL_TENTH]
+        names = [OURS, ALIKE, KERNEL_TENTH]
         given = {"task": TASK, "part": RACE, "names": names, "whole": True, "rows": RACE_ROWS}
         found.append(Detectors(RACE, race_set, "", {}, **given))
     return found

@@ -19,6 +19,7 @@ NEIGHBOUR_ROWS = 20_000
 KERNEL_ROWS = 10_000
 
 OURS = "MarginOneClass"
+ALIKE = "MarginOneClass, parameters of OneClassSVM"
 KERNEL = "OneClassSVM ν = 0.5"
 KERNEL_TENTH = "OneClassSVM ν = 0.1"
 LINEAR = "SGDOneClassSVM"
@@ -79,6 +80,12 @@ DETECTORS = {
     FOREST: Detector("sklearn.ensemble.IsolationForest", {"random_state": 0}),
     NEIGHBOURS: Detector(f"{HERE}.neighbours", most_rows=NEIGHBOUR_ROWS),
 }
+# The same problem as the peer's, to compare times: same columns, γ and ν.
+ALIKE_DETECTOR = Detector(
+    "widemargin.MarginOneClass",
+    {"nu": 0.1, "gamma": "scale", "scale": "standard", "random_state": 0},
+    warmups=({"engine": "exact"}, {"engine": "span"}),
+)
 if find_spec("pyod") is not None:
     DETECTORS |= {
         TAILS: Detector("pyod.models.ecod.ECOD", {"n_jobs": 1}),

@@ -10,7 +10,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from benchmarks.harness.datasets import SPLIT_SEED, Dataset
 from benchmarks.harness.fits import Found, Keep, Spec, build, timed_fits, warmed_up
-from benchmarks.outliers.detectors import DETECTORS
+from benchmarks.outliers.detectors import ALIKE, ALIKE_DETECTOR, DETECTORS
 
 # Rows that are ranked at the most, the same for all: kernel machines with thousands of vectors
 # would take minutes for more.
@@ -43,7 +43,7 @@ def compare(spec: Spec, data: Dataset, keep: Keep) -> Found:
     found["share"] = 100.0 * float(y.mean())
     ranked = some(len(y), SCORED_ROWS)
     for name in spec["names"]:
-        detector = DETECTORS[name]
+        detector = ALIKE_DETECTOR if name == ALIKE else DETECTORS[name]
         if detector.most_rows is not None and len(y) > detector.most_rows:
             continue
         rows = X if spec["whole"] else X[some(len(y), detector.sample)]

@@ -60,6 +60,19 @@ def test_contamination_is_the_share_of_training_rows_outside(share):
     )
 
 
+def test_rows_that_only_rounding_tells_apart_are_on_one_side():
+    # Each row is there twice, once a few digits off: the scores differ by as much.
+    half = np.random.default_rng(0).normal(size=(50, 3))
+    X = np.vstack([half, half * (1.0 + 1e-13)])
+    for seed in range(20):
+        order = np.random.default_rng(seed).permutation(len(X))
+        # The share ends between the two rows of a pair.
+        detector = MarginOneClass(scale="none", contamination=0.11, n_jobs=1).fit(X[order])
+        found = detector.predict(X)
+        assert (found[:50] == found[50:]).all()
+        assert (found == -1).sum() == 10
+
+
 def test_nu_bounds_the_share_of_outliers():
     X = data(1000)
     for nu in (0.05, 0.3):

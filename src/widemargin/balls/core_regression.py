@@ -187,10 +187,11 @@ class IntervalBall:
                 break
             after = program.step(point)
             primal = float(program.objectives(after)[0].sum())
-            if not (primal <= last and after.solvable):
+            gain = last - primal
+            if not (gain >= -_DIGITS * primal and after.solvable):
                 break
             point = after
-            if last - primal <= _DIGITS * primal:
+            if gain <= _DIGITS * primal:
                 break
             last = primal
         return self._ball(program, point, problem.eta)

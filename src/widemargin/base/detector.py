@@ -29,8 +29,9 @@ from widemargin.expansion import Expansion, Fitted
 from widemargin.loop import Resources
 from widemargin.rows import Distinct, Rows, distinct_rows
 
-# Rows on the border are inside, whatever the rounding of their scores: a share of the offset.
-_BORDER = 1e-8
+# Scores that differ by less than this share of the offset are equal but for their rounding. Rows on
+# the border are inside.
+_ROUNDING = 1e-8
 
 _gamma = check.word_or(("median_distance", "scale", "auto", "mean_distance"), check.positive)
 
@@ -111,12 +112,15 @@ class KernelDetector(CallbackSupportMixin, OutlierMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            wᵀφ(x).
+            wᵀφ(x); that of the border where only rounding is between them.
         """
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         with self._computing() as resources:
-            return self._scores(self._rows(self._to_scale(X), resources))
+            scores = self._scores(self._rows(self._to_scale(X), resources))
+        on_border = np.abs(scores - self.offset_) <= 2.0 * _ROUNDING * abs(self.offset_)
+        scores[on_border] = self.offset_
+        return scores
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the signed distance from the border: negative for outliers.
@@ -193,10 +197,10 @@ class KernelDetector(CallbackSupportMixin, OutlierMixin, KernelEstimator):
         self.certificate_, self.n_iter_ = fitted.certificate, fitted.certificate.n_iter
         # Where there are cells, all have the same.
         offset = -float(fitted.intercept.flat[0])
-        self.offset_ = offset - _BORDER * abs(offset)
+        self.offset_ = offset - _ROUNDING * abs(offset)
         if self.contamination != "auto":
-            scores = self._scores(rows)
-            self.offset_ = offset_of_share(scores, distinct.weight, float(self.contamination))
+            scores, share = self._scores(rows), float(self.contamination)
+            self.offset_ = offset_of_share(scores, distinct.weight, share, _ROUNDING)
 
     def _scores(self, rows: Rows) -> NDArray[np.float64]:
         coef = np.ascontiguousarray(self.dual_coef_.T)

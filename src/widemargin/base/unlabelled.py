@@ -121,11 +121,17 @@ def _pairs(X: Matrix, weight: Vector) -> Iterator[tuple[Vector, Vector]]:
         yield distances[row, column], weight[first + row] * weight[first + column]
 
 
-def offset_of_share(scores: Vector, weight: Vector, share: float) -> float:
-    """Return the offset below which a share of the weight lies: half-way to the next score."""
+def offset_of_share(scores: Vector, weight: Vector, share: float, rounding: float) -> float:
+    """Return the offset below which a share of the weight lies: half-way to the next score.
+
+    Where the next score is the same but for `rounding`, a share of it, no offset tells them apart:
+    it lies as much below them, and both are above.
+    """
     order = np.argsort(scores, kind="stable")
     passed = np.cumsum(weight[order])
     place = int(np.searchsorted(passed, share * passed[-1] * (1.0 - 1e-12)))
     place = min(place, len(order) - 1)
-    following = min(place + 1, len(order) - 1)
-    return 0.5 * float(scores[order[place]] + scores[order[following]])
+    last, following = (float(scores[order[at]]) for at in (place, min(place + 1, len(order) - 1)))
+    if following - last <= 2.0 * rounding * abs(last):
+        return last - rounding * abs(last)
+    return 0.5 * (last + following)

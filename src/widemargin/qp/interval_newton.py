@@ -29,6 +29,8 @@ _MOST_JITTER = 1e-8
 # Accuracy of a step's length, and looks at the losses for it.
 _LENGTH_TOL = 1e-10
 _TRIES = 60
+# Scores that change by less than this, over what rounding may make of a product, do not change.
+_ROUNDING = 8.0 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,12 @@ class IntervalProgram:
         wanted, solvable = self._newton(point)
         direction = wanted - point.alpha
         change = self._times(direction)
-        length = self._length(point, direction, change)
+        # Coefficients may differ where scores do not (rows that depend on each other): the primal
+        # is the same all along such a step, and the dual is best at its end.
+        largest = float(np.abs(self.K.diagonal()).max(initial=0.0)) + self.bias
+        noise = _ROUNDING * largest * (np.abs(wanted) + np.abs(point.alpha)).sum(axis=0)
+        still = np.abs(change).max(axis=0, initial=0.0) <= noise
+        length = np.where(still, 1.0, self._length(point, direction, change))
         alpha = point.alpha + length * direction
         # Anew where the step was a whole one: sums of many steps would add up their rounding.
         whole = bool((length == 1.0).all())
@@ -163,7 +170,8 @@ class IntervalProgram:
     def _length(self, point: IntervalPoint, direction: Matrix, change: Matrix) -> Vector:
         """Return how far to go in each problem."""
         slope0 = (direction * point.scores).sum(axis=0)
-        curve0 = (direction * change).sum(axis=0)
+        # A kernel bends nothing downwards; rounding does.
+        curve0 = np.maximum(0.0, (direction * change).sum(axis=0))
         pull = change / self.ridge[:, None]
 
         def look(length: Vector) -> tuple[Vector, Vector]:
