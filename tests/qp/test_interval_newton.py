@@ -61,7 +61,7 @@ def test_a_step_that_changes_no_score_goes_all_the_way(seed):
 @pytest.mark.parametrize("seed", [4076, 5877, *range(10)])
 def test_a_core_set_of_dependent_rows_is_not_lost_to_rounding(seed):
     # The first once ended at a primal value of minus 1e52, the second far from the optimum.
-    rng = np.random.RandomState(0)  # noqa: NPY002, the rows of scikit-learn's own check
+    rng = np.random.RandomState(0)
     X = rng.uniform(size=(40, 3))
     X[X < 0.6] = 0
     y = (4 * rng.uniform(size=40)).astype(np.int32)

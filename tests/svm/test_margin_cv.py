@@ -34,9 +34,7 @@ class _Recorder:
         return np.mean(estimator.predict(X) == y)
 
 
-def _assert_same_machines(
-    recorder, X, y, Cs, gamma, splits, weight=None, atol=2e-3, **parameters
-):
+def _assert_same_machines(recorder, X, y, Cs, gamma, splits, weight=None, atol=2e-3, **parameters):
     """The search is done C by C and fold by fold, for one gamma."""
     cases = [(C, train, test) for C in Cs for train, test in splits]
     assert len(recorder.seen) == len(cases)
