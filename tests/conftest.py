@@ -3,6 +3,8 @@
 import os
 import signal
 
+import numpy as np
+import pytest
 from hypothesis import settings
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some of them send.
@@ -15,4 +17,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", derandomize=False, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
+settings.load_profile(PROFILE)
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers():
+    """Estimators without a `random_state` draw from NumPy's own generator: let that be the same."""
+    if PROFILE == "same":
+        np.random.seed(0)  # noqa: NPY002, the generator that they draw from

@@ -136,7 +136,7 @@ def test_every_kernel_has_the_values_that_it_has(kernel, tmp_path):
 @pytest.mark.parametrize(
     "model",
     [
-        MarginRegressor(engine="span", max_vectors=20),
+        MarginRegressor(engine="span", max_vectors=20, scale="auto"),
         MarginRegressor(loss="quantile", quantiles=[0.9, 0.1]),
         MarginRegressor(loss="quantile", quantile=0.9),
         MarginRegressorCV([1.0], [0.1], kernels=None, cv=2),

@@ -75,6 +75,8 @@ def test_a_projection_in_onnx_says_what_it_says(way):
     [
         MarginRegressor(),
         MarginRegressor(engine="span", max_vectors=20),
+        MarginRegressor(scale="auto"),
+        MarginRegressor(scale="auto", engine="cells", cells=40),
         MarginRegressor(engine="cells", cells=40),
         MarginRegressor(loss="epsilon_insensitive"),
         MarginRegressor(loss="quantile", quantiles=[0.1, 0.9, 0.5]),

@@ -189,7 +189,8 @@ def test_numbers_stand_for_values_around_the_usual():
         2, 2, loss="squared_epsilon_insensitive", epsilons=2, cv=FOLDS, n_jobs=1
     ).fit(X, y)
     results = found.cv_results_
-    assert len(results["params"]) == 2 * 2 * 2 * 2
+    # C, epsilon, kernel, width, scale.
+    assert len(results["params"]) == 2 * 2 * 2 * 2 * 2
     assert set(results["param_kernel"]) == {"rbf", "laplacian"}
     assert_allclose(sorted(set(results["param_epsilon"])), np.array([0.01, 0.5]) * y.std())
     usual = 1.0 / (3 * X.var(axis=0).mean())

@@ -204,3 +204,11 @@ def _numbers(column: Any, name: Any) -> Vector:
     if np.isinf(numbers).any():
         raise ValueError(f"the column {name!r} of X has infinite values; give finite numbers.")
     return numbers
+
+
+def numbers_of_frame(X: Any, sample_weight: Any) -> tuple[FrameColumns | None, Any]:
+    """Return what makes numbers of a frame with other columns, and its rows; None for other X."""
+    if not is_mixed_frame(X):
+        return None, X
+    prepare = FrameColumns()
+    return prepare, prepare.fit(X, sample_weight=sample_weight).transform(X)

@@ -18,12 +18,13 @@ from widemargin.base.estimator import (
     dense,
     warn_user,
 )
+from widemargin.base.row_maps import keep_map, kept_map, scaling_of, seen, seen_distinct
 from widemargin.base.target_intervals import insensitive, of_quantiles
 from widemargin.expansion import Expansion, Fitted
 from widemargin.intervals import IntervalProblem
 from widemargin.loop import Resources
 from widemargin.problem import Problem, check_prices
-from widemargin.rows import Rows, distinct_rows
+from widemargin.rows import Distinct, Rows, distinct_rows
 
 # C over the size of targets must lie between these, for losses in linear pieces.
 _LEAST_PRICE = 1e-120
@@ -94,7 +95,7 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
         weight = self._weights(X, sample_weight)
         # Equal rows of equal targets are merged.
         code = numbered_targets(targets, weight)
-        distinct = distinct_rows(self._rows(X, resources), code, weight)
+        distinct = self._seen(distinct_rows(self._rows(X, resources), code, weight))
         gamma = self._resolved_gamma(self.gamma, distinct)
         check_prices(self.C, distinct.weight)
         kept = targets[distinct.index]
@@ -111,6 +112,13 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
             distinct.place,
         ).with_targets((kept - scale.offset) / scale.unit, epsilon, float(bool(self.fit_intercept)))
         return problem, scale, gamma
+
+    def _seen(self, distinct: Distinct) -> Distinct:
+        """Return the rows as the machine sees them: as they are, unless it has a `scale`."""
+        scale = getattr(self, "scale", None)
+        if scale is None or distinct.rows.sparse or self._precomputed():
+            return distinct
+        return seen_distinct(distinct, scaling_of(scale, distinct))
 
     def _check_bias(self) -> None:
         """Raise if a loss with a free bias is to have none; of those who have such losses."""
@@ -145,7 +153,8 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
     def _values(self, rows: Rows) -> Matrix:
         """Return the predictions of rows, a column for each output."""
         vectors, coef = dense(self.support_vectors_), np.ascontiguousarray(self.dual_coef_.T)
-        return Expansion(self._kernel(self.gamma_), vectors, coef, self.intercept_).values(rows)
+        machine = Expansion(self._kernel(self.gamma_), vectors, coef, self.intercept_)
+        return machine.values(seen(rows, kept_map(self)))
 
     def _keep(self, problem: Problem, fitted: Fitted, scale: TargetScale) -> None:
         """Set the attributes of the prediction, in the units of the targets."""
@@ -163,6 +172,7 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
             found, primal=found.primal * square, dual=found.dual * square, full_dual=full
         )
         self.n_iter_ = found.n_iter
+        keep_map(self, problem.rows.row_map)
 
     def _warn(self, fitted: Fitted) -> None:
         """Say that the machine could be better."""

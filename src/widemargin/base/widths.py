@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from widemargin.arrays import Vector
 from widemargin.base import parameters as check
 from widemargin.kernels import KERNELS, Kernel, make_kernel
 
@@ -163,3 +165,33 @@ def listed(name: str, values: Any) -> list[Any]:
     if not listed:
         raise ValueError(f"{name} is empty; give at least one value.")
     return listed
+
+
+def views_of(widths: Sequence[Width]) -> list[tuple[Width, ...]]:
+    """Return widths that have scale and kernel in common, in order."""
+    found: dict[Any, list[Width]] = {}
+    for width in widths:
+        key = width.kernel if isinstance(width.kernel, str) else id(width.kernel)
+        found.setdefault((width.scale, key), []).append(width)
+    return [tuple(view) for view in found.values()]
+
+
+def best_of_views(widths: Sequence[Width], scores: Vector, kept: int) -> tuple[Width, ...]:
+    """Return the best width of each of the best scales and kernels, with its neighbours.
+
+    Parameters
+    ----------
+    widths : sequence of Width
+        All widths.
+    scores : ndarray of shape (n_widths,)
+        The best score of each, minus infinity where none is known.
+    kept : int
+        Scales and kernels to keep.
+    """
+    place = {width: w for w, width in enumerate(widths)}
+    order = sorted(views_of(widths), key=lambda view: -max(scores[place[each]] for each in view))
+    chosen: list[Width] = []
+    for view in order[:kept]:
+        top = int(np.argmax([scores[place[each]] for each in view]))
+        chosen.extend(view[max(0, top - 1) : top + 2])
+    return tuple(chosen)

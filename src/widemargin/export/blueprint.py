@@ -19,6 +19,7 @@ from widemargin.base.detector import KernelDetector
 from widemargin.base.estimator import dense
 from widemargin.base.kept_cells import kept_machines
 from widemargin.base.projection import ProjectionEstimator
+from widemargin.base.row_maps import kept_map
 from widemargin.base.span_map import SpanMap
 from widemargin.base.unlabelled import ColumnScale
 from widemargin.cells.cell_decision import CellMachines
@@ -30,7 +31,6 @@ from widemargin.regression import CoreVectorRegressor, MarginRegressor, MarginRe
 from widemargin.rows import RowMap
 from widemargin.sparse import ReducedSetClassifier, SparseMarginRegressor
 from widemargin.svm import MarginClassifierCV
-from widemargin.svm.seen_rows import kept_map
 
 # Values this many times beyond the bend of a map are bent as all are that are farther away: their
 # squares are numbers in single precision, too.
@@ -185,13 +185,18 @@ def _machine_of(model: Any) -> Expansion | CellMachines:
     return _sum_of(model)
 
 
-def _of_classifier(model: Any) -> Blueprint:
+def _check_columns(model: Any) -> None:
+    """Raise if a model makes numbers of a data frame's columns first."""
     if getattr(model, "preprocess_", None) is not None:
         raise TypeError(
             f"this {type(model).__name__} makes numbers of a data frame's columns first, which an "
             "export cannot say; export its best_estimator_, and give that the rows of "
             "preprocess_.transform(frame)."
         )
+
+
+def _of_classifier(model: Any) -> Blueprint:
+    _check_columns(model)
     model = getattr(model, "best_estimator_", model)
     answer = Classes(
         model.classes_,
@@ -218,6 +223,7 @@ def _of_reduced_set(model: ReducedSetClassifier) -> Blueprint:
 
 
 def _of_regressor(model: Any) -> Blueprint:
+    _check_columns(model)
     model = getattr(model, "best_estimator_", model)
     several = bool(getattr(model, "several_", False))
     flat = bool(getattr(model, "flat_", True)) and not several
@@ -225,7 +231,8 @@ def _of_regressor(model: Any) -> Blueprint:
     if offsets is not None and not np.any(offsets):
         offsets = None
     answer = Numbers(flat=flat, ascending=several, offsets=offsets)
-    return Blueprint(type(model).__name__, model.n_features_in_, _machine_of(model), answer)
+    name, machine = type(model).__name__, _machine_of(model)
+    return Blueprint(name, model.n_features_in_, machine, answer, row_map=kept_map(model))
 
 
 def _of_detector(model: Any) -> Blueprint:

@@ -21,6 +21,7 @@ from widemargin.base.estimator import (
 from widemargin.base.kept_cells import keep_cells, kept_machines
 from widemargin.base.kernel_regressor import LINEAR, SQUARED, KernelRegressor, TargetScale
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.row_maps import check_own_rows, check_scale, kept_map, seen
 from widemargin.base.target_intervals import check_quantile, check_quantiles
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.expansion import Fitted
@@ -115,6 +116,10 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
         Constant of "poly", "normalized_poly" and "sigmoid".
     kernel_params : dict, default=None
         Passed to a callable kernel.
+    scale : {"auto", None}, default=None
+        "auto" puts columns on one scale inside the fit: less the median, over the distance of the
+        quartiles, outliers bent towards four standard deviations. Sparse rows and kernel matrices
+        are taken as they are, and so are all rows with None.
     fit_intercept : bool, default=True
         Whether to centre the targets and to have b; without, f(x) = w·φ(x).
     engine : {"auto", "exact", "span", "cells"}, default="auto"
@@ -161,7 +166,8 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
     support_ : ndarray of shape (n_vectors,) or None
         Training rows that are vectors of the machine; None if vectors are not rows.
     support_vectors_ : ndarray or CSR array of shape (n_vectors, n_features)
-        The vectors; row numbers if the kernel is precomputed.
+        The vectors; row numbers if the kernel is precomputed. With `scale` they, and the centres of
+        cells, are rows after it.
     dual_coef_ : ndarray of shape (n_outputs, n_vectors)
         Coefficient of each vector for each output.
     intercept_ : ndarray of shape (n_outputs,)
@@ -182,6 +188,10 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
         Whether predictions are several quantiles.
     gamma_ : float
         The kernel width that was used.
+    column_centers_, column_factors_ : ndarray of shape (n_features,)
+        What columns are less, and what they are then multiplied with; where there is `scale`.
+    column_bend_ : float
+        b of z / √(1 + (z / b)²), by which outliers are bent.
     n_iter_ : int
         Steps of the outer loop.
     certificate_ : Certificate
@@ -212,6 +222,7 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
     quantiles: Any = keyword(None, check_quantiles)
     calibration: Any = keyword("auto", check_calibration)
     gamma: Any = keyword("scale", check.gamma)
+    scale: str | None = keyword(None, check_scale)
     fit_intercept: bool = keyword(True)
     engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
     cells: Any = keyword("auto", check.size_or_rows)
@@ -315,13 +326,16 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
         """Return the predictions of rows, a column for each output."""
         if self.engine_ != "cells":
             return super()._values(rows)
-        return kept_machines(self, self._kernel(self.gamma_), self.intercept_).values(rows)
+        machines = kept_machines(self, self._kernel(self.gamma_), self.intercept_)
+        return machines.values(seen(rows, kept_map(self)))
 
     # The steps of `fit`.
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_loss(self, self._precomputed())
+        if self.scale is not None:
+            check_own_rows(self, ("vectors", "cells"), "scale")
 
     def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""

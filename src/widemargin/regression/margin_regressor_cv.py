@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,19 +12,23 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.base import parameters as check
 from widemargin.base.estimator import KernelEstimator, warn_user
 from widemargin.base.found import Found
+from widemargin.base.frame_columns import numbers_of_frame
 from widemargin.base.kernel_regressor import LINEAR, SQUARED, TargetScale, numbered_targets
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.placing import stand_in
 from widemargin.base.progress import ProgressBar
+from widemargin.base.row_maps import check_scale, seen
 from widemargin.base.target_intervals import check_quantile, check_quantiles
-from widemargin.base.widths import kernels_to_search
+from widemargin.base.views import Views
+from widemargin.base.widths import Width, kernels_to_search
 from widemargin.expansion import MachineOptions
+from widemargin.kernels import Kernel
 from widemargin.loop import Resources
 from widemargin.problem import Folds, Problem, check_prices
 from widemargin.regression.calibration import check_calibration
@@ -43,7 +45,8 @@ from widemargin.regression.margin_regressor import (
 )
 from widemargin.regression.piece_search import PieceSearch
 from widemargin.regression.regression_grid import RegressionGrid
-from widemargin.rows import Distinct, distinct_rows
+from widemargin.regression.target_search import TargetSearch, scored
+from widemargin.rows import Distinct, Rows, distinct_rows
 from widemargin.span import as_strategy
 
 # Different rows that the search looks at, at the most.
@@ -63,6 +66,9 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     exact. It looks at up to 2,500 different rows, 1,000 with losses in linear pieces, or as many as
     have room in `memory`: of more, at a sample. The best combination is then fitted to all rows.
 
+    With default parameters the scale of the columns and the kernel are chosen as well: a third of
+    those rows chooses the two best scales and kernels, and all of them decide between these.
+
     Parameters
     ----------
     Cs : int or array-like of float, default=15
@@ -78,6 +84,10 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     epsilons : int or array-like of float, default=3
         Values of epsilon for the losses that are named after it, in the units of y; a number
         stands for that many from 0.01 to 0.5 standard deviations of the targets.
+    scale : {"auto", None}, default="auto"
+        "auto" decides on held-out rows whether columns are put on one scale, as in
+        `MarginRegressor`, where `gammas` is a number and rows are dense and in memory: widths that
+        a user gives are for rows as they are. None takes them as they are.
     cv : int, splitter or iterable, default=5
         Folds, as in `GridSearchCV`.
     scoring : str or callable, default=None
@@ -134,8 +144,9 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     Attributes
     ----------
     best_params_ : dict
-        "C" and "gamma" of the best mean score, "epsilon" where the loss has one and "kernel" where
-        there are `kernels`; of equals the smallest C, then the smallest epsilon.
+        "C" and "gamma" of the best mean score, "epsilon" where the loss has one, "kernel" where
+        there are `kernels` and "scale" where that is searched for; of equals the smallest C, then
+        the smallest epsilon.
     best_score_ : float
         That score.
     best_index_ : int
@@ -146,7 +157,10 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         As in `GridSearchCV`: "params", "param_C", "param_gamma" ("param_kernel", "param_epsilon"),
         "split<k>_test_score", "mean_test_score", "std_test_score", "rank_test_score" (NaN for
         combinations that a search did not get to); and "fit_time", the seconds that all folds of a
-        width took together.
+        width took together. With more than two scales and kernels to choose from, only of the
+        combinations that went on from a sample.
+    preprocess_ : FrameColumns or None
+        What makes numbers of the columns of a data frame that has others; None for other rows.
     n_splits_ : int
         Number of folds.
     n_searched_ : int
@@ -184,6 +198,7 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     gammas: Any = positional(5)
     kernels: Any = keyword("auto")
     epsilons: Any = keyword(3)
+    scale: Any = keyword("auto", check_scale)
     cv: Any = keyword(5)
     scoring: Any = keyword(None)
     loss: str = keyword("squared", check.choice(*SQUARED, *LINEAR))
@@ -207,8 +222,9 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows; a kernel matrix if ``kernel="precomputed"``.
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Training rows; a kernel matrix if ``kernel="precomputed"``. A data frame of pandas or
+            Polars may have columns of categories and missing values.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -219,6 +235,8 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         self
             The fitted regressor.
         """
+        named = X
+        self.preprocess_, X = numbers_of_frame(X, sample_weight)
         with self._fitting(X) as resources:
             X, y = self._validated(X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
             y = np.asarray(y, dtype=np.float64)
@@ -237,6 +255,9 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         self.n_splits_ = found.scores.shape[2]
         self.best_estimator_: MarginRegressor = best
         self.certificate_, self.n_iter_ = best.certificate_, best.n_iter_
+        if self.preprocess_ is not None:
+            # Users know the columns of their frame.
+            validate_data(self, named, skip_check_array=True)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -252,8 +273,7 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        check_is_fitted(self)
-        return self.best_estimator_.predict(self._validated(X, reset=False))
+        return self.best_estimator_.predict(self._known(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return `scoring` of the predictions of the best machine, R² where there is none.
@@ -274,13 +294,18 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         float
             The score.
         """
-        check_is_fitted(self)
         if self.scoring is None:
-            X = self._validated(X, reset=False)
-            return self.best_estimator_.score(X, y, sample_weight)
+            return self.best_estimator_.score(self._known(X), y, sample_weight)
         y = np.asarray(y, dtype=np.float64)
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)
         return self._judged(y, weight).score(np.arange(len(y)), self.predict(X))
+
+    def _known(self, X: Any) -> Any:
+        """Return rows that the best machine may be asked about."""
+        check_is_fitted(self)
+        if self.preprocess_ is not None:
+            return self.preprocess_.transform(X)
+        return self._validated(X, reset=False)
 
     # The steps of `fit`.
 
@@ -327,7 +352,7 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     def _machine(self, **found: Any) -> MarginRegressor:
         names = MarginRegressor().get_params(deep=False)
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return MarginRegressor(**shared | found)
+        return MarginRegressor(**shared | {"scale": None} | found)
 
     def _searched(
         self, X: Any, y: NDArray[np.float64], weight: Vector, resources: Resources
@@ -338,8 +363,8 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         code = numbered_targets(targets, weight)
         code = code + (int(code.max()) + 1) * folds.kind
         distinct = distinct_rows(self._rows(X, resources), code, weight)
-        grid = self._grid(_deviation(targets[distinct.index], distinct.weight))
-        grid = grid.on(self._resolved_gamma("scale", distinct), self.n_features_in_)
+        views = Views(distinct)
+        grid = self._grid_of(views, _deviation(targets[distinct.index], distinct.weight))
         for C in (grid.Cs[0], grid.Cs[-1]):
             check_prices(C, distinct.weight)
         problem = self._stated(distinct, targets, folds, resources)
@@ -350,7 +375,38 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
             search = PieceSearch(*shared, self._levels(), self.quantiles is not None)
         else:
             search = FoldSearch(*shared, bool(self.fit_intercept))
-        return self._walked(search, grid, distinct, resources)
+        rows: dict[str | None, Rows] = {None: problem.rows}
+        if grid.of_scale:
+            rows["auto"] = seen(problem.rows, views.of("auto").rows.row_map)
+
+        def kernel(width: Width) -> Kernel:
+            seen_so = views.of(width.scale)
+            gamma = 1.0 if width.gamma is None else self._resolved_gamma(width.gamma, seen_so)
+            return self._kernel(gamma, width.kernel)
+
+        told = self.get_params(deep=False)
+        options = MachineOptions.with_parameters(resources, told)
+        bar = ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0)
+        walk = TargetSearch(search, grid, rows, kernel, options, bar)
+        found = walk.run()
+        cut = None if walk.cut is None else walk.cut.reason
+        self._judge(found, cut, resources.deadline.interrupted)
+        return found
+
+    def _grid_of(self, views: Views, deviation: float) -> RegressionGrid:
+        """Return the grid with widths as numbers, for rows as they are and perhaps scaled."""
+        grid = self._grid(deviation)
+        # A user who gives widths, vectors or centres has rows as they are in mind.
+        ours = isinstance(self.gammas, Integral) and isinstance(self.vectors, str)
+        named = grid.of_kernels or (isinstance(self.kernel, str) and self.kernel == "rbf")
+        ours = ours and named and not np.ndim(self.cells)
+        both = self.scale is not None and ours and views.mappable
+        widths: list[Width] = []
+        for scale in (None, "auto") if both else (None,):
+            usual = self._resolved_gamma("scale", views.of(scale))
+            for each in grid.widths:
+                widths.append(replace(each.on(usual, self.n_features_in_), scale=scale))
+        return replace(grid, widths=tuple(widths), of_scale=both)
 
     def _stated(
         self, distinct: Distinct, targets: Matrix, folds: Folds, resources: Resources
@@ -387,41 +443,7 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
             )
         return problem
 
-    def _walked(
-        self,
-        search: FoldSearch | PieceSearch,
-        grid: RegressionGrid,
-        distinct: Distinct,
-        resources: Resources,
-    ) -> Found:
-        """Go through the widths, each with its share of the time."""
-        n, found = len(grid.widths), Found.nothing(grid, search.folds.n)
-        bar = ProgressBar(type(self).__name__, n, shown=self.verbose > 0)
-        fold_done = partial(bar.advance, 1.0 / search.folds.n)
-        deadline, cut = resources.deadline, None
-        for w, width in enumerate(grid.widths):
-            started = perf_counter()
-            # The final fit has a share too.
-            until = deadline.part(1.0 / (n - w + 1))
-            options = MachineOptions(
-                **vars(replace(resources, deadline=until)), tol=self.tol, max_iter=self.max_iter
-            )
-            gamma = 1.0 if width.gamma is None else self._resolved_gamma(width.gamma, distinct)
-            own = replace(search.problem, kernel=self._kernel(gamma, width.kernel))
-            found.scores[w] = replace(search, problem=own).scores(options, fold_done)
-            late = until.passed and bool(np.isnan(found.scores[w]).any())
-            found.finished[w], found.seconds[w] = not late, perf_counter() - started
-            cut = until.stop if late else cut
-            bar.advance(0.0, f"{width}; best so far {found.best()[1]:.4f}")
-            if deadline.interrupted:
-                break
-        bar.close()
-        self._judge(found, grid, None if cut is None else cut.reason, deadline.interrupted)
-        return found
-
-    def _judge(
-        self, found: Found, grid: RegressionGrid, cut: str | None, interrupted: bool
-    ) -> None:
+    def _judge(self, found: Found, cut: str | None, interrupted: bool) -> None:
         """Raise if there is no score, and say so if a search was cut short."""
         index, score = found.best()
         if np.isnan(score) and interrupted:
@@ -433,12 +455,13 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
             )
         if cut is None and not interrupted:
             return
-        scored = int((~np.isnan(found.of_pairs).any(axis=1)).sum())
+        params = found.grid.params
         # Before the final fit begins.
         warn_user(
-            f"The search of MarginRegressorCV was cut short ({cut or 'interrupted'}): {scored} of "
-            f"{len(grid.params)} combinations have been scored in all folds. {grid.params[index]} "
-            "is the best that is known, and is fitted now; give it more time, or a smaller grid."
+            f"The search of MarginRegressorCV was cut short ({cut or 'interrupted'}): "
+            f"{scored(found)} of {len(params)} combinations have been scored in all folds. "
+            f"{params[index]} is the best that is known, and is fitted now; give it more time, or "
+            "a smaller grid."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,16 @@ class RegressionGrid:
     widths : tuple of Width
         Kernels, and for each its widths.
     of_kernels : bool
-        Whether the kernel is searched for, and so has a name in the results.
+        Whether the kernel is searched for, and so has a name in the results,
+    of_scale : bool, default=False
+        and whether the scale of the columns is.
     """
 
     Cs: tuple[float, ...]
     epsilons: tuple[float, ...] | None
     widths: tuple[Width, ...]
     of_kernels: bool
+    of_scale: bool = False
 
     @classmethod
     def of(
@@ -68,10 +71,6 @@ class RegressionGrid:
         values = values_of_C(Cs, _MOST_C[squared], 1.0 if squared else deviation or 1.0)
         return cls(values, chosen, widths, kernels is not None)
 
-    def on(self, scale: float, n_features: int) -> RegressionGrid:
-        """Return the grid with widths as numbers, from what "scale" is on some rows."""
-        return replace(self, widths=tuple(each.on(scale, n_features) for each in self.widths))
-
     @property
     def pairs(self) -> list[tuple[float, float]]:
         """All values of C and ε, which is 0 where the loss has none."""
@@ -88,6 +87,7 @@ class RegressionGrid:
 
     def _of_width(self, width: Width) -> dict[str, Any]:
         found = {"kernel": width.kernel} if self.of_kernels else {}
+        found |= {"scale": width.scale} if self.of_scale else {}
         return found if width.gamma is None else found | {"gamma": width.gamma}
 
 

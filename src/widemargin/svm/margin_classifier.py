@@ -15,7 +15,7 @@ from widemargin.base.classifier import KernelClassifier
 from widemargin.base.estimator import Labelled, dense, reporting
 from widemargin.base.parameters import keyword, parameters
 from widemargin.base.placing import check_device
-from widemargin.base.row_maps import check_scale
+from widemargin.base.row_maps import check_scale, keep_map, kept_map, seen, seen_distinct
 from widemargin.cells import (
     CellMachines,
     FittedCells,
@@ -52,13 +52,9 @@ from widemargin.svm.seen_rows import (
     check_metric,
     given_root,
     is_mapped,
-    keep_map,
-    kept_map,
     learned_root,
     rows_for_map,
     scaling_for,
-    seen,
-    seen_distinct,
 )
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.

@@ -22,11 +22,12 @@ from widemargin.base.estimator import (
     with_callbacks,
 )
 from widemargin.base.found import Found
-from widemargin.base.frame_columns import FrameColumns, is_mixed_frame
+from widemargin.base.frame_columns import numbers_of_frame
 from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.placing import check_device, check_no_device, stand_in
 from widemargin.base.progress import ProgressBar
 from widemargin.base.row_maps import check_scale
+from widemargin.base.views import Views
 from widemargin.base.widths import Width, kernels_to_search
 from widemargin.cells.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.device import Device
@@ -50,8 +51,8 @@ from widemargin.svm.margin_classifier import (
 from widemargin.svm.on_device import check_machine_there
 from widemargin.svm.probabilities import calibrated
 from widemargin.svm.scoring import HeldOut, Judge
+from widemargin.svm.seen_rows import has_gradient, kinds_of
 from widemargin.svm.staged_search import StagedSearch
-from widemargin.svm.views import Views, has_gradient, kinds_of
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
@@ -271,7 +272,8 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         self
             The fitted classifier.
         """
-        named, X = X, self._prepared(X, sample_weight)
+        named = X
+        self.preprocess_, X = numbers_of_frame(X, sample_weight)
         with self._fitting(X) as resources:
             collection: Collection | None = None
             if self._machine().comes_in_parts(X):
@@ -299,13 +301,6 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
             # Users know the columns of their frame.
             validate_data(self, named, skip_check_array=True)
         return self
-
-    def _prepared(self, X: Any, sample_weight: Any) -> Any:
-        """Return rows of numbers of a data frame that has others; other rows as they are."""
-        self.preprocess_ = FrameColumns() if is_mixed_frame(X) else None
-        if self.preprocess_ is None:
-            return X
-        return self.preprocess_.fit(X, sample_weight=sample_weight).transform(X)
 
     # The steps of `fit`.
 

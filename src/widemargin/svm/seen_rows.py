@@ -1,28 +1,27 @@
-"""Rows as a machine sees them: columns on one scale, and in a metric that is given or learned.
+"""Rows as a classifier sees them: columns on one scale, and in a metric that is given or learned.
 
 The map (`rows.RowMap`) is found from the training rows, and the machine is then one on mapped rows:
-engines know nothing of it. Its numbers are fitted attributes of the estimator, by which rows are
-mapped again when the machine is asked.
+engines know nothing of it (``base.row_maps``).
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from widemargin.base.estimator import warn_user
 from widemargin.base.parameters import check_choice
-from widemargin.base.row_maps import as_dense, check_smooth, scaling_of
+from widemargin.base.row_maps import as_dense, check_own_rows, check_smooth, scaling_of
+from widemargin.base.widths import listed
 from widemargin.cells.engine_choice import ChoiceOptions
-from widemargin.kernels import Kernel
+from widemargin.kernels import KERNELS, Kernel
 from widemargin.metric import MetricOptions, learn_metric, root_of_given
 from widemargin.problem import Problem
-from widemargin.rows import Distinct, RowMap, Rows, as_rows, mapped_rows
+from widemargin.rows import Distinct, RowMap
 
-# Attributes that hold the map of a fitted machine.
-OF_MAP = ("column_centers_", "column_factors_", "column_bend_", "metric_root_", "metric_")
+_KINDS = ("diagonal", "full")
 # Part of the time, where it is limited, for a metric.
 _TIME_TO_LEARN = 0.5
 # The gap of machines whose gradients are wanted, at the least.
@@ -42,6 +41,22 @@ def check_metric(name: str, value: Any) -> None:
         )
 
 
+def kinds_of(metrics: Any) -> tuple[str, ...]:
+    """Return the kinds of metrics that a parameter names, or raise."""
+    if metrics is None:
+        return ()
+    if isinstance(metrics, str):
+        check_choice("metrics", metrics, ("auto",))
+        return _KINDS
+    named = [each for each in listed("metrics", metrics) if each is not None]
+    return tuple(check_choice("metrics", each, _KINDS) for each in named)
+
+
+def has_gradient(kernel: Any) -> bool:
+    """Return whether a metric can be learned from machines with a kernel."""
+    return isinstance(kernel, str) and KERNELS[kernel].differentiable and kernel != "precomputed"
+
+
 def is_mapped(machine: Any) -> bool:
     """Return whether the parameters of a machine ask for other rows than those given."""
     return machine.scale is not None or machine.metric is not None
@@ -53,13 +68,7 @@ def check_map(machine: Any, kernel: Kernel) -> None:
         check_smooth(kernel, f"metric={machine.metric!r}")
     if not is_mapped(machine):
         return
-    for name in ("vectors", "cells"):
-        value = getattr(machine, name)
-        if not isinstance(value, str) and (np.iterable(value) or hasattr(value, "centers")):
-            raise ValueError(
-                f"{name} are rows, and with scale={machine.scale!r} or a metric the machine sees "
-                f"others; scale the rows and {name} before the fit, and leave both at None."
-            )
+    check_own_rows(machine, ("vectors", "cells"), "both")
 
 
 def check_mapped_here(machine: Any, where: str) -> None:
@@ -125,45 +134,3 @@ def learned_root(problem: Problem, kind: str, options: ChoiceOptions, **others: 
 def given_root(metric: Any, n_features: int) -> np.ndarray:
     """Return the root of a metric that the user gives."""
     return root_of_given(metric, n_features)
-
-
-def keep_map(machine: Any, row_map: RowMap | None) -> None:
-    """Set the attributes that hold a map."""
-    for name in OF_MAP:
-        if hasattr(machine, name):
-            delattr(machine, name)
-    if row_map is None:
-        return
-    machine.column_centers_, machine.column_factors_ = row_map.center, row_map.factor
-    machine.column_bend_ = float(row_map.bend)
-    root = row_map.matrix
-    if root is not None:
-        machine.metric_root_ = root
-        machine.metric_ = root**2 if root.ndim == 1 else root @ root.T
-
-
-def kept_map(machine: Any) -> RowMap | None:
-    """Return the map of a fitted machine, if it has one."""
-    if not hasattr(machine, "column_centers_"):
-        return None
-    return RowMap(
-        machine.column_centers_,
-        machine.column_factors_,
-        machine.column_bend_,
-        getattr(machine, "metric_root_", None),
-    )
-
-
-def seen(rows: Rows, row_map: RowMap | None) -> Rows:
-    """Return rows after a map, if there is one."""
-    if row_map is None:
-        return rows
-    if rows.sparse:
-        X = as_dense(rows.X, rows.memory)
-        rows = as_rows(X, memory=rows.memory, threads=rows.threads)
-    return mapped_rows(rows, row_map)
-
-
-def seen_distinct(distinct: Distinct, row_map: RowMap | None) -> Distinct:
-    """Return distinct rows after a map, if there is one."""
-    return distinct if row_map is None else replace(distinct, rows=seen(distinct.rows, row_map))

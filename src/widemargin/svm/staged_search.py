@@ -28,7 +28,7 @@ import numpy as np
 
 from widemargin.arrays import IndexArray
 from widemargin.base.progress import ProgressBar
-from widemargin.base.widths import Width
+from widemargin.base.widths import Width, best_of_views, views_of
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.problem import Folds, Problem
 from widemargin.svm.fold_metrics import FoldMetrics, Step
@@ -212,7 +212,7 @@ class StagedSearch(GridSearch):
 
     def _choose_on_sample(self) -> None:
         """Keep the widths that do best on a sample of the rows."""
-        views = _views(self.grid.widths)
+        views = views_of(self.grid.widths)
         problem, _ = self.stated(self.grid.widths[0])
         sizes, n = self.sizes, problem.n
         if len(views) <= sizes.kept or n <= sizes.few:
@@ -229,13 +229,7 @@ class StagedSearch(GridSearch):
             # Nothing is known: columns on one scale, and the first kernel.
             self.become(views[-1])
             return
-        place = {width: w for w, width in enumerate(self.grid.widths)}
-        order = sorted(views, key=lambda view: -max(best[place[width]] for width in view))
-        chosen: list[Width] = []
-        for view in order[: sizes.kept]:
-            top = int(np.argmax([best[place[width]] for width in view]))
-            chosen.extend(view[max(0, top - 1) : top + 2])
-        self.become(tuple(chosen))
+        self.become(best_of_views(self.grid.widths, best, sizes.kept))
 
     def _on_sample(self, size: int) -> GridSearch | None:
         """Return the search of the sample; None if it has too little to say."""
@@ -391,12 +385,3 @@ def _same_view(width: Width, other: Width) -> bool:
     """Return whether widths have scale, kernel and metric in common."""
     same = width.kernel, width.scale, width.metric
     return same == (other.kernel, other.scale, other.metric)
-
-
-def _views(widths: Sequence[Width]) -> list[tuple[Width, ...]]:
-    """Return widths that have scale and kernel in common, in order."""
-    found: dict[Any, list[Width]] = {}
-    for width in widths:
-        key = width.kernel if isinstance(width.kernel, str) else id(width.kernel)
-        found.setdefault((width.scale, key), []).append(width)
-    return [tuple(view) for view in found.values()]

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from widemargin.base.parameters import check_choice
-from widemargin.base.row_maps import scaling_of
-from widemargin.base.widths import listed
-from widemargin.kernels import KERNELS
+from widemargin.base.row_maps import scaling_of, seen_distinct
 from widemargin.rows import ArrayRows, Distinct, PrecomputedRows
-from widemargin.svm.seen_rows import seen_distinct
-
-_KINDS = ("diagonal", "full")
 
 
 class Views:
@@ -41,19 +33,3 @@ class Views:
         if self._scaled is None:
             self._scaled = seen_distinct(self.distinct, scaling_of(scale, self.distinct))
         return self._scaled
-
-
-def kinds_of(metrics: Any) -> tuple[str, ...]:
-    """Return the kinds of metrics that a parameter names, or raise."""
-    if metrics is None:
-        return ()
-    if isinstance(metrics, str):
-        check_choice("metrics", metrics, ("auto",))
-        return _KINDS
-    named = [each for each in listed("metrics", metrics) if each is not None]
-    return tuple(check_choice("metrics", each, _KINDS) for each in named)
-
-
-def has_gradient(kernel: Any) -> bool:
-    """Return whether a metric can be learned from machines with a kernel."""
-    return isinstance(kernel, str) and KERNELS[kernel].differentiable and kernel != "precomputed"
