@@ -64,6 +64,7 @@ ESTIMATORS = [
     MarginRegressor(loss="quantile", **ONE),
     MarginRegressor(loss="quantile", engine="span", **ONE),
     MarginRegressor(engine="span", scale="auto", **ONE),
+    MarginRegressor(metric="full", scale="auto", **ONE),
     MarginRegressor(engine="span", vectors="kmeans", max_vectors=20, kernel="linear", **ONE),
     MarginRegressor(engine="cells", cells=8, **ONE),
     MarginRegressorCV(Cs=2, gammas=2, cv=2),

@@ -77,6 +77,7 @@ def test_a_projection_in_onnx_says_what_it_says(way):
         MarginRegressor(engine="span", max_vectors=20),
         MarginRegressor(scale="auto"),
         MarginRegressor(scale="auto", engine="cells", cells=40),
+        MarginRegressor(scale="auto", metric="diagonal"),
         MarginRegressor(engine="cells", cells=40),
         MarginRegressor(loss="epsilon_insensitive"),
         MarginRegressor(loss="quantile", quantiles=[0.1, 0.9, 0.5]),

@@ -186,7 +186,7 @@ def test_a_score_of_ones_own_is_used_and_may_know_nothing_of_weights():
 def test_numbers_stand_for_values_around_the_usual():
     X, y = data()
     found = MarginRegressorCV(
-        2, 2, loss="squared_epsilon_insensitive", epsilons=2, cv=FOLDS, n_jobs=1
+        2, 2, loss="squared_epsilon_insensitive", epsilons=2, metrics=None, cv=FOLDS, n_jobs=1
     ).fit(X, y)
     results = found.cv_results_
     # C, epsilon, kernel, width, scale.

@@ -131,7 +131,7 @@ def mean_scores(found):
 
 def test_what_goes_on_from_a_sample_has_the_scores_of_a_search_of_everything(monkeypatch):
     _, X, y = data(400)
-    given = {"cv": KFold(4), "gammas": 3}
+    given = {"cv": KFold(4), "gammas": 3, "metrics": None}
     some = search(**given).fit(X, y)
     monkeypatch.setattr(target_search, "_FEW", len(X))
     every = search(**given).fit(X, y)
@@ -145,7 +145,7 @@ def test_what_goes_on_from_a_sample_has_the_scores_of_a_search_of_everything(mon
 @pytest.mark.parametrize("loss", ["quantile", "squared_epsilon_insensitive"])
 def test_other_losses_go_on_from_a_sample_too(loss):
     _, X, y = data(300)
-    found = search(Cs=2, gammas=3, epsilons=1, cv=3, loss=loss).fit(X, y)
+    found = search(Cs=2, gammas=3, epsilons=1, cv=3, loss=loss, metrics=None).fit(X, y)
     assert found.best_params_["scale"] == "auto"
     assert len(found.cv_results_["params"]) <= 2 * 2 * 3
 

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
 from widemargin import MarginClassifier, MarginClassifierCV
+from widemargin.base.fold_metrics import _some_of_every_class
 from widemargin.base.found import Found
 from widemargin.metric.metric_rounds import MetricRounds
-from widemargin.svm.fold_metrics import _some_of_every_class
 from widemargin.svm.grid import Grid
 
 

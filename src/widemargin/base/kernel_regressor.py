@@ -18,13 +18,14 @@ from widemargin.base.estimator import (
     dense,
     warn_user,
 )
-from widemargin.base.row_maps import keep_map, kept_map, scaling_of, seen, seen_distinct
+from widemargin.base.row_maps import keep_map, kept_map, seen, seen_distinct
+from widemargin.base.seen_rows import given_root, rows_for_map, scaling_for
 from widemargin.base.target_intervals import insensitive, of_quantiles
 from widemargin.expansion import Expansion, Fitted
 from widemargin.intervals import IntervalProblem
 from widemargin.loop import Resources
 from widemargin.problem import Problem, check_prices
-from widemargin.rows import Distinct, Rows, distinct_rows
+from widemargin.rows import Rows, distinct_rows
 
 # C over the size of targets must lie between these, for losses in linear pieces.
 _LEAST_PRICE = 1e-120
@@ -81,6 +82,9 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
     gamma: Any
     fit_intercept: bool
     gamma_: float
+    # What some do to rows first.
+    scale: str | None = None
+    metric: Any = None
 
     def _stated(
         self,
@@ -95,7 +99,13 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
         weight = self._weights(X, sample_weight)
         # Equal rows of equal targets are merged.
         code = numbered_targets(targets, weight)
-        distinct = self._seen(distinct_rows(self._rows(X, resources), code, weight))
+        X = rows_for_map(self, X, resources.memory)
+        plain = distinct_rows(self._rows(X, resources), code, weight)
+        learns = isinstance(self.metric, str)
+        row_map = scaling_for(self, plain, centred=learns)
+        if row_map is not None and self.metric is not None and not learns:
+            row_map = row_map.then(given_root(self.metric, self.n_features_in_))
+        distinct = seen_distinct(plain, row_map)
         gamma = self._resolved_gamma(self.gamma, distinct)
         check_prices(self.C, distinct.weight)
         kept = targets[distinct.index]
@@ -111,14 +121,15 @@ class KernelRegressor(RegressorMixin, CallbackSupportMixin, KernelEstimator):
             distinct.index,
             distinct.place,
         ).with_targets((kept - scale.offset) / scale.unit, epsilon, float(bool(self.fit_intercept)))
+        if row_map is not None and learns:
+            # A metric leaves the variance of the rows, and so the width, as they are.
+            row_map = row_map.then(self._learned_root(problem, resources))
+            problem = replace(problem, rows=seen(plain.rows, row_map))
         return problem, scale, gamma
 
-    def _seen(self, distinct: Distinct) -> Distinct:
-        """Return the rows as the machine sees them: as they are, unless it has a `scale`."""
-        scale = getattr(self, "scale", None)
-        if scale is None or distinct.rows.sparse or self._precomputed():
-            return distinct
-        return seen_distinct(distinct, scaling_of(scale, distinct))
+    def _learned_root(self, problem: Problem, resources: Resources) -> NDArray[np.float64]:
+        """Return the root of the metric that a problem has; of those who learn one."""
+        raise TypeError(f"{type(self).__name__} learns no metric.")
 
     def _check_bias(self) -> None:
         """Raise if a loss with a free bias is to have none; of those who have such losses."""

@@ -45,7 +45,9 @@ def _machines(problem: Problem, fitted: FittedCells, blend: float) -> CellMachin
 
 
 def accuracy(values: Matrix, judge: Problem) -> float:
-    """Return the share of the weight of rows that are answered right."""
+    """Return the share of the weight of rows that are answered right; R² of targets."""
+    if judge.regression is not None:
+        return judge.regression.explained(values, judge.weight)
     n_classes = len(judge.table)
     scores = class_scores(values, n_classes) if judge.partial else values
     answer = winners(np.arange(n_classes), scores[:, 0] if scores.shape[1] == 1 else scores)

@@ -110,7 +110,8 @@ def learn_metric(problem: Problem, options: MetricOptions) -> LearnedMetric:
     scores: tuple[float, ...] = ()
     held = int(options.held_out * problem.n)
     codes = np.unique(problem.code[held:])
-    if options.held_out > 0 and held >= _LEAST_HELD and len(codes) == len(problem.table):
+    told_apart = problem.regression is not None or len(codes) == len(problem.table)
+    if options.held_out > 0 and held >= _LEAST_HELD and told_apart:
         learn, judge = _parted(problem, held)
         part = replace(options, deadline=options.deadline.part(0.5))
         first = run(MetricRounds(learn, part, judge), _limits(part), options.report)

@@ -21,7 +21,8 @@ from widemargin.base.estimator import (
 from widemargin.base.kept_cells import keep_cells, kept_machines
 from widemargin.base.kernel_regressor import LINEAR, SQUARED, KernelRegressor, TargetScale
 from widemargin.base.parameters import keyword, parameters, positional
-from widemargin.base.row_maps import check_own_rows, check_scale, kept_map, seen
+from widemargin.base.row_maps import check_scale, kept_map, seen
+from widemargin.base.seen_rows import check_map, check_metric, is_mapped, learned_root
 from widemargin.base.target_intervals import check_quantile, check_quantiles
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.expansion import Fitted
@@ -116,6 +117,12 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
         Constant of "poly", "normalized_poly" and "sigmoid".
     kernel_params : dict, default=None
         Passed to a callable kernel.
+    metric : {"diagonal", "full"}, array or None, default=None
+        In which metric distances are measured: rows are multiplied with the root of M. "diagonal"
+        and "full" learn M from the gradients of a machine with these parameters, for losses that
+        are squares, in up to three rounds, as many as held-out rows ask for (as `MarginMetric`
+        does); an array of shape (n_features, n_features), or a diagonal of shape (n_features,), is
+        M itself. Columns that tell nothing of the target hardly count then.
     scale : {"auto", None}, default=None
         "auto" puts columns on one scale inside the fit: less the median, over the distance of the
         quartiles, outliers bent towards four standard deviations. Sparse rows and kernel matrices
@@ -188,8 +195,13 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
         Whether predictions are several quantiles.
     gamma_ : float
         The kernel width that was used.
+    metric_ : ndarray of shape (n_features, n_features) or (n_features,)
+        M, or its diagonal, of the columns after `scale`; where there is a `metric`.
+    metric_root_ : ndarray of the same shape
+        Its root, which rows are multiplied with.
     column_centers_, column_factors_ : ndarray of shape (n_features,)
-        What columns are less, and what they are then multiplied with; where there is `scale`.
+        What columns are less, and what they are then multiplied with; where there is `scale` or
+        `metric`.
     column_bend_ : float
         b of z / √(1 + (z / b)²), by which outliers are bent.
     n_iter_ : int
@@ -222,6 +234,7 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
     quantiles: Any = keyword(None, check_quantiles)
     calibration: Any = keyword("auto", check_calibration)
     gamma: Any = keyword("scale", check.gamma)
+    metric: Any = keyword(None, check_metric)
     scale: str | None = keyword(None, check_scale)
     fit_intercept: bool = keyword(True)
     engine: str = keyword("auto", check.choice("auto", "exact", "span", "cells"))
@@ -334,8 +347,17 @@ class MarginRegressor(MultiOutputMixin, KernelRegressor):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_loss(self, self._precomputed())
-        if self.scale is not None:
-            check_own_rows(self, ("vectors", "cells"), "scale")
+        if isinstance(self.metric, str) and self.loss in LINEAR:
+            raise ValueError(
+                f"metric={self.metric!r} is learned from machines with a squared loss, not "
+                f"loss={self.loss!r}; give the metric_ of such a machine as an array."
+            )
+        if is_mapped(self):
+            check_map(self, self._kernel(1.0))
+
+    def _learned_root(self, problem: Problem, resources: Resources) -> NDArray[np.float64]:
+        """Return the root of the metric of a problem."""
+        return learned_root(problem, self.metric, self._options(resources))
 
     def _options(self, resources: Resources) -> ChoiceOptions:
         """Return what the engines are to know of the parameters."""

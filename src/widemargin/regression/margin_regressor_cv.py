@@ -24,10 +24,11 @@ from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.placing import stand_in
 from widemargin.base.progress import ProgressBar
 from widemargin.base.row_maps import check_scale, seen
+from widemargin.base.seen_rows import has_gradient, kinds_of
 from widemargin.base.target_intervals import check_quantile, check_quantiles
 from widemargin.base.views import Views
 from widemargin.base.widths import Width, kernels_to_search
-from widemargin.expansion import MachineOptions
+from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.kernels import Kernel
 from widemargin.loop import Resources
 from widemargin.problem import Folds, Problem, check_prices
@@ -50,9 +51,11 @@ from widemargin.rows import Distinct, Rows, distinct_rows
 from widemargin.span import as_strategy
 
 # Different rows that the search looks at, at the most.
-_SEARCHED_ROWS = 2500
+_SEARCHED_ROWS = 2000
 # The same with losses in linear pieces, whose machines take longer.
 _SEARCHED_IN_PIECES = 1000
+# Part of the time, where it is limited, for the search.
+_TIME_TO_SEARCH = 0.75
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
 
@@ -63,11 +66,12 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
 
     All values of C and all folds of one kernel width share one kernel matrix, and for the squared
     loss all values of C share one eigendecomposition in each fold. Every machine of the search is
-    exact. It looks at up to 2,500 different rows, 1,000 with losses in linear pieces, or as many as
+    exact. It looks at up to 2,000 different rows, 1,000 with losses in linear pieces, or as many as
     have room in `memory`: of more, at a sample. The best combination is then fitted to all rows.
 
-    With default parameters the scale of the columns and the kernel are chosen as well: a third of
-    those rows chooses the two best scales and kernels, and all of them decide between these.
+    With default parameters the scale of the columns, the kernel and a metric are chosen as well: a
+    third of those rows chooses the two best scales and kernels, all of them decide between these,
+    and metrics are learned from the best.
 
     Parameters
     ----------
@@ -84,6 +88,11 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     epsilons : int or array-like of float, default=3
         Values of epsilon for the losses that are named after it, in the units of y; a number
         stands for that many from 0.01 to 0.5 standard deviations of the targets.
+    metrics : "auto", array-like of {None, "diagonal", "full"} or None, default="auto"
+        Metrics to choose from, for losses that are squares. They are learned from the gradients of
+        the best machine without one, for each fold from its own rows; no metric is always one of
+        the choices. None is none. "auto" is all, where `gammas` is a number and rows are dense and
+        in memory.
     scale : {"auto", None}, default="auto"
         "auto" decides on held-out rows whether columns are put on one scale, as in
         `MarginRegressor`, where `gammas` is a number and rows are dense and in memory: widths that
@@ -145,8 +154,8 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     ----------
     best_params_ : dict
         "C" and "gamma" of the best mean score, "epsilon" where the loss has one, "kernel" where
-        there are `kernels` and "scale" where that is searched for; of equals the smallest C, then
-        the smallest epsilon.
+        there are `kernels`, "scale" and "metric" where these are searched for; of equals the
+        smallest C, then the smallest epsilon.
     best_score_ : float
         That score.
     best_index_ : int
@@ -198,6 +207,7 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     gammas: Any = positional(5)
     kernels: Any = keyword("auto")
     epsilons: Any = keyword(3)
+    metrics: Any = keyword("auto")
     scale: Any = keyword("auto", check_scale)
     cv: Any = keyword(5)
     scoring: Any = keyword(None)
@@ -243,11 +253,11 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
             check_outputs(self.quantiles, y)
             weight = self._weights(X, sample_weight)
             as_strategy(self.vectors, self.n_features_in_)
-            found = self._searched(X, y, weight, resources)
+            found, metric = self._searched(X, y, weight, resources)
         index, score = found.best()
         results = found.results()
         left = resources.deadline.left()
-        best = self._machine(**results["params"][index])
+        best = self._machine(**results["params"][index] | {"metric": metric})
         best.max_time = None if left is None else max(_LEAST_TIME, left)
         best.fit(X, y, sample_weight)
         self.cv_results_, self.best_index_, self.best_score_ = results, index, score
@@ -313,6 +323,7 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         super()._check_parameters()
         self._grid()
         check_loss(self, self._precomputed())
+        kinds_of(self.metrics)
         if isinstance(self.cv, Integral):
             check.check_count("cv", self.cv, least=2)
         if self.scoring is not None and not isinstance(self.scoring, str | Callable):
@@ -352,12 +363,12 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     def _machine(self, **found: Any) -> MarginRegressor:
         names = MarginRegressor().get_params(deep=False)
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return MarginRegressor(**shared | {"scale": None} | found)
+        return MarginRegressor(**shared | {"scale": None, "metric": None} | found)
 
     def _searched(
         self, X: Any, y: NDArray[np.float64], weight: Vector, resources: Resources
-    ) -> Found:
-        """Score the grid, or as much of it as there is time for."""
+    ) -> tuple[Found, Any]:
+        """Score the grid, or as much of it as there is time for; return the best metric too."""
         targets = y.reshape(len(y), -1)
         folds = Folds(check_cv(self.cv, y).split(stand_in(X), y), weight)
         code = numbered_targets(targets, weight)
@@ -376,7 +387,7 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         else:
             search = FoldSearch(*shared, bool(self.fit_intercept))
         rows: dict[str | None, Rows] = {None: problem.rows}
-        if grid.of_scale:
+        if "scale" in grid.of_rows:
             rows["auto"] = seen(problem.rows, views.of("auto").rows.row_map)
 
         def kernel(width: Width) -> Kernel:
@@ -384,14 +395,23 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
             gamma = 1.0 if width.gamma is None else self._resolved_gamma(width.gamma, seen_so)
             return self._kernel(gamma, width.kernel)
 
-        told = self.get_params(deep=False)
-        options = MachineOptions.with_parameters(resources, told)
+        # Machines whose gradients a metric is made of are exact: rows are few.
+        timed = replace(resources, deadline=resources.deadline.part(_TIME_TO_SEARCH))
+        options = ChoiceOptions(**vars(timed), tol=self.tol, max_iter=self.max_iter, engine="exact")
         bar = ProgressBar(type(self).__name__, len(grid.widths), shown=self.verbose > 0)
-        walk = TargetSearch(search, grid, rows, kernel, options, bar)
+        kinds = self._kinds() if "metric" in grid.of_rows else ()
+        walk = TargetSearch(search, grid, rows, kernel, options, bar, kinds)
         found = walk.run()
         cut = None if walk.cut is None else walk.cut.reason
         self._judge(found, cut, resources.deadline.interrupted)
-        return found
+        width = walk.grid.widths[found.best()[0] % len(walk.grid.widths)]
+        return found, walk.metric_of(width)
+
+    def _kinds(self) -> tuple[str, ...]:
+        """Return the kinds of metrics to try, for losses that one can be learned with."""
+        widths = self._grid().widths
+        learned = self.loss in SQUARED and all(has_gradient(each.kernel) for each in widths)
+        return kinds_of(self.metrics) if learned else ()
 
     def _grid_of(self, views: Views, deviation: float) -> RegressionGrid:
         """Return the grid with widths as numbers, for rows as they are and perhaps scaled."""
@@ -400,13 +420,18 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         ours = isinstance(self.gammas, Integral) and isinstance(self.vectors, str)
         named = grid.of_kernels or (isinstance(self.kernel, str) and self.kernel == "rbf")
         ours = ours and named and not np.ndim(self.cells)
-        both = self.scale is not None and ours and views.mappable
+        ours = ours and views.mappable
+        both = self.scale is not None and ours
+        # Metrics that a user names are learned for any rows that can be mapped.
+        named = not isinstance(self.metrics, str) and views.mappable
+        searched = (("scale", both), ("metric", (ours or named) and bool(self._kinds())))
         widths: list[Width] = []
         for scale in (None, "auto") if both else (None,):
             usual = self._resolved_gamma("scale", views.of(scale))
             for each in grid.widths:
                 widths.append(replace(each.on(usual, self.n_features_in_), scale=scale))
-        return replace(grid, widths=tuple(widths), of_scale=both)
+        of_rows = tuple(name for name, there in searched if there)
+        return replace(grid, widths=tuple(widths), of_rows=of_rows)
 
     def _stated(
         self, distinct: Distinct, targets: Matrix, folds: Folds, resources: Resources

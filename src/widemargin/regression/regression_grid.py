@@ -29,16 +29,16 @@ class RegressionGrid:
     widths : tuple of Width
         Kernels, and for each its widths.
     of_kernels : bool
-        Whether the kernel is searched for, and so has a name in the results,
-    of_scale : bool, default=False
-        and whether the scale of the columns is.
+        Whether the kernel is searched for, and so has a name in the results.
+    of_rows : tuple of str
+        What else is searched for: "scale", "metric" or both.
     """
 
     Cs: tuple[float, ...]
     epsilons: tuple[float, ...] | None
     widths: tuple[Width, ...]
     of_kernels: bool
-    of_scale: bool = False
+    of_rows: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -87,7 +87,7 @@ class RegressionGrid:
 
     def _of_width(self, width: Width) -> dict[str, Any]:
         found = {"kernel": width.kernel} if self.of_kernels else {}
-        found |= {"scale": width.scale} if self.of_scale else {}
+        found |= {name: getattr(width, name) for name in self.of_rows}
         return found if width.gamma is None else found | {"gamma": width.gamma}
 
 

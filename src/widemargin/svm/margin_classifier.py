@@ -16,6 +16,16 @@ from widemargin.base.estimator import Labelled, dense, reporting
 from widemargin.base.parameters import keyword, parameters
 from widemargin.base.placing import check_device
 from widemargin.base.row_maps import check_scale, keep_map, kept_map, seen, seen_distinct
+from widemargin.base.seen_rows import (
+    check_map,
+    check_mapped_here,
+    check_metric,
+    given_root,
+    is_mapped,
+    learned_root,
+    rows_for_map,
+    scaling_for,
+)
 from widemargin.cells import (
     CellMachines,
     FittedCells,
@@ -45,16 +55,6 @@ from widemargin.svm.on_device import (
     check_collection_there,
     check_machine_there,
     check_one_kernel,
-)
-from widemargin.svm.seen_rows import (
-    check_map,
-    check_mapped_here,
-    check_metric,
-    given_root,
-    is_mapped,
-    learned_root,
-    rows_for_map,
-    scaling_for,
 )
 
 # Bytes that the coefficients of all pairs of classes may take, if pairs are our choice.

@@ -27,6 +27,7 @@ from widemargin.base.parameters import keyword, parameters, positional
 from widemargin.base.placing import check_device, check_no_device, stand_in
 from widemargin.base.progress import ProgressBar
 from widemargin.base.row_maps import check_scale
+from widemargin.base.seen_rows import has_gradient, kinds_of
 from widemargin.base.views import Views
 from widemargin.base.widths import Width, kernels_to_search
 from widemargin.cells.engine_choice import ChoiceOptions, TrialSizes
@@ -51,7 +52,6 @@ from widemargin.svm.margin_classifier import (
 from widemargin.svm.on_device import check_machine_there
 from widemargin.svm.probabilities import calibrated
 from widemargin.svm.scoring import HeldOut, Judge
-from widemargin.svm.seen_rows import has_gradient, kinds_of
 from widemargin.svm.staged_search import StagedSearch
 
 # Seconds that the final fit has in any case: there must be an answer.

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from widemargin.arrays import IndexArray
+from widemargin.base.fold_metrics import FoldMetrics, Step
 from widemargin.base.progress import ProgressBar
 from widemargin.base.widths import Width, best_of_views, views_of
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.problem import Folds, Problem
-from widemargin.svm.fold_metrics import FoldMetrics, Step
 from widemargin.svm.grid import Grid
 from widemargin.svm.grid_search import GridSearch, Stated
 from widemargin.svm.scoring import GridScores, Judge

@@ -1,4 +1,4 @@
-"""Rows as a classifier sees them: columns on one scale, and in a metric that is given or learned.
+"""Rows as a machine sees them: columns on one scale, and in a metric that is given or learned.
 
 The map (`rows.RowMap`) is found from the training rows, and the machine is then one on mapped rows:
 engines know nothing of it (``base.row_maps``).

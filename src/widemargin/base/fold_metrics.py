@@ -99,7 +99,8 @@ class FoldMetrics:
             problem = replace(problem, weight=problem.weight * count[train])
         if self.options.engine == "auto" and problem.n > _MOST_ROWS:
             problem = problem.subset(_some_of_every_class(problem.code, _MOST_ROWS))
-        if len(np.unique(problem.code)) < len(problem.table):
+        labelled = problem.regression is None
+        if labelled and len(np.unique(problem.code)) < len(problem.table):
             # A class is missing: there is nothing that all problems could say.
             d = problem.rows.shape[1]
             nothing = np.ones(d) if kind == "diagonal" else np.eye(d)
