@@ -45,3 +45,10 @@ def test_formulas_of_all_pages_can_be_drawn():
             assert "<math" in latex2mathml.tex2mathml((block or inline).strip())
             found += 1
     assert found > 20
+
+
+def test_shapes_in_docstrings_are_no_links():
+    # Sphinx takes a word with an underscore at its end for the name of a link.
+    for path in (ROOT / "src").rglob("*.py"):
+        found = re.findall(r"of shape \([^)]*[a-z]_[,)]", path.read_text(encoding="utf-8"))
+        assert not found, (path, found)

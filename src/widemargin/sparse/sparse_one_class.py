@@ -75,9 +75,9 @@ class SparseOneClass(KernelDetector):
     ----------
     offset_ : float
         ``decision_function = score_samples - offset_``.
-    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
+    expansion_vectors_ : ndarray of shape (n_vectors, n_features)
         The vectors, scaled.
-    coef_ : ndarray of shape (1, n_vectors_)
+    coef_ : ndarray of shape (1, n_vectors)
         Their coefficients.
     intercept_ : ndarray of shape (1,)
         −ρ, the offset of the machine itself.

@@ -93,9 +93,9 @@ class SparseMarginRegressor(MultiOutputMixin, KernelRegressor):
 
     Attributes
     ----------
-    expansion_vectors_ : ndarray of shape (n_vectors_, n_features)
+    expansion_vectors_ : ndarray of shape (n_vectors, n_features)
         The vectors.
-    coef_ : ndarray of shape (n_outputs, n_vectors_)
+    coef_ : ndarray of shape (n_outputs, n_vectors)
         Their coefficients.
     intercept_ : ndarray of shape (n_outputs,)
         What is added, the mean of the targets included.
