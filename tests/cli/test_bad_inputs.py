@@ -367,11 +367,11 @@ CASES = {
         DATA,
         "C=-1 must be positive",
     ),
-    "search for numbers": (
-        _text("a,label\n1,0.5\n2,0.7\n"),
-        _fit("data.csv", "--search"),
+    "search for outliers": (
+        _text("a,b\n1,0.5\n2,0.7\n"),
+        ["fit", "data.csv", "--task", "outliers", "--search", "--out", "m.skops"],
         USAGE,
-        "--search is there for classes",
+        "--search is there for classes and numbers",
     ),
     "an amount of memory": (
         _text(GOOD),

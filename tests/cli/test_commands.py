@@ -254,6 +254,27 @@ def test_a_search_chooses_and_the_time_is_kept(command, wine_folder):
     assert command("predict", "m.skops", wine_folder / "wine.csv")[0] == 0
 
 
+def test_a_search_for_numbers_does_better_than_the_usual_parameters(command):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 6)) * [1.0, 1e3, 1.0, 1.0, 1.0, 1.0]
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    table["y"] = np.sin(2.0 * table["a"]) + table["b"] / 1e3 + 0.1 * rng.normal(size=240)
+    table.to_csv("numbers.csv", index=False)
+    found = {}
+    for more in ([], ["--search", "--param", "Cs=4", "--param", "cv=3"]):
+        code, printed, _ = command(
+            "fit", "numbers.csv", "--target", "y", "--hold-out", "0.25", "--out", "m.skops",
+            "--jobs", "1", "--json", *more,
+        )  # fmt: skip
+        assert code == 0
+        found[len(more)] = json.loads(printed)
+    usual, searched = found.values()
+    assert searched["estimator"] == "MarginRegressorCV"
+    assert searched["scores"]["R2"] > usual["scores"]["R2"] + 0.05
+    assert command("predict", "m.skops", "numbers.csv")[0] == 0
+    assert command("report", "m.skops", "numbers.csv", "--out", "r.html")[0] == 0
+
+
 def test_weights_are_those_of_copies(command, wine):
     wine = wine.dropna()
     wine.assign(w=1 + np.arange(len(wine)) % 3).to_csv("weighted.csv", index=False)

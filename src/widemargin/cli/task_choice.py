@@ -19,6 +19,8 @@ TASKS = ("classes", "numbers", "outliers")
 _USUAL = {"classes": "MarginClassifier", "numbers": "MarginRegressor", "outliers": "MarginOneClass"}
 # Whole numbers with up to so many different values are taken for classes.
 _FEW = 20
+# Who chooses the parameters.
+_SEARCHES = {"classes": "MarginClassifierCV", "numbers": "MarginRegressorCV"}
 
 
 def task_of_target(y: NDArray[Any]) -> tuple[str, str]:
@@ -108,13 +110,14 @@ def chosen_estimator(
     settings : dict
         Parameters by options of their own, such as "n_jobs"; None where the option was not given.
     """
-    if search and (task != "classes" or name not in (None, "MarginClassifierCV")):
+    searches = _SEARCHES.get(task)
+    if search and (searches is None or name not in (None, searches)):
         raise Refusal(
-            "--search is there for classes, by MarginClassifierCV; leave it out, or give "
-            "parameters such as --param C=10.",
+            f"--search is there for classes and numbers, by {' and '.join(_SEARCHES.values())}; "
+            "leave it out, or give parameters such as --param C=10.",
             ExitCode.USAGE,
         )
-    estimator = named_estimator("MarginClassifierCV" if search else name or _USUAL[task])()
+    estimator = named_estimator((searches if search else name) or _USUAL[task])()
     own = task_of_estimator(estimator)
     if own != task:
         raise Refusal(
