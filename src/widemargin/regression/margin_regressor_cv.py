@@ -283,7 +283,8 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        return self.best_estimator_.predict(self._known(X))
+        X = self._known(X)
+        return self.best_estimator_.predict(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return `scoring` of the predictions of the best machine, R² where there is none.
@@ -305,7 +306,8 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
             The score.
         """
         if self.scoring is None:
-            return self.best_estimator_.score(self._known(X), y, sample_weight)
+            X = self._known(X)
+            return self.best_estimator_.score(X, y, sample_weight)
         y = np.asarray(y, dtype=np.float64)
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)
         return self._judged(y, weight).score(np.arange(len(y)), self.predict(X))
