@@ -13,6 +13,7 @@ from tests.reference import span as reference
 from tests.reference import svm
 from tests.reference.problems import problem_of
 from tests.reference.span_data import make, random_data, wide_data
+from widemargin import MarginClassifier
 from widemargin.expansion import Earlier
 from widemargin.kernels import Kernel
 from widemargin.loop import Limits
@@ -481,3 +482,13 @@ def test_a_sample_that_misjudges_steps_is_not_asked_again():
     solver, result = solve_in_span(searched, options)
     assert not solver.shards.complete
     assert result.converged
+
+
+@pytest.mark.parametrize("gamma", [1e-10, 1e-7])
+def test_vectors_that_add_no_dimension_change_nothing(gamma):
+    # To a kernel as wide as this all rows are nearly one: most draws of vectors add none.
+    X = np.random.default_rng(0).standard_normal((600, 3))
+    y = (X[:, 0] > 0).astype(int)
+    found = MarginClassifier(C=100.0, gamma=gamma, engine="span").fit(X, y)
+    assert 1 <= found.certificate_.n_vectors < 30
+    assert np.isfinite(found.decision_function(X)).all()

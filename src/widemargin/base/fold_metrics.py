@@ -22,9 +22,10 @@ from widemargin.rows import RowMap, mapped_rows
 
 # The gap of machines whose gradients are wanted.
 _TOL = 1e-2
-# Rows that a metric is learned from, where the engine is left to us: an exact machine of so many
-# has better gradients than one of all rows in cells.
+# Rows that a metric is learned from, where the engine is left to us, by an exact machine,
 _MOST_ROWS = 5000
+# and in cells where that takes long.
+_MOST_IN_CELLS = 20_000
 # Rows of each class that are among them in any case.
 _OF_EACH_CLASS = 10
 
@@ -59,6 +60,8 @@ class FoldMetrics:
         The folds.
     options : ChoiceOptions
         How machines are fitted.
+    in_cells : bool
+        Whether machines are in cells where the engine is left to us: exact ones take long.
     steps : dict
         What each round of each kind is learned from.
     """
@@ -66,6 +69,7 @@ class FoldMetrics:
     stated: Stated
     folds: Folds
     options: ChoiceOptions
+    in_cells: bool = False
     steps: dict[tuple[str, int], Step] = field(default_factory=dict)
     roots: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
 
@@ -97,8 +101,9 @@ class FoldMetrics:
             train = np.flatnonzero(count > 0)
             problem = problem.subset(train)
             problem = replace(problem, weight=problem.weight * count[train])
-        if self.options.engine == "auto" and problem.n > _MOST_ROWS:
-            problem = problem.subset(_some_of_every_class(problem.code, _MOST_ROWS))
+        most = _MOST_IN_CELLS if self.in_cells else _MOST_ROWS
+        if self.options.engine == "auto" and problem.n > most:
+            problem = problem.subset(_some_of_every_class(problem.code, most))
         labelled = problem.regression is None
         if labelled and len(np.unique(problem.code)) < len(problem.table):
             # A class is missing: there is nothing that all problems could say.
@@ -110,7 +115,8 @@ class FoldMetrics:
     def _told(self, kind: str) -> MetricOptions:
         known = {each.name: getattr(self.options, each.name) for each in fields(self.options)}
         others = {"report": None, "max_vectors": None, "tol": max(_TOL, self.options.tol)}
-        return MetricOptions(**known | others, kind=kind, held_out=0.0)
+        exact = 0 if self.in_cells else _MOST_ROWS
+        return MetricOptions(**known | others, kind=kind, held_out=0.0, exact_rows=exact)
 
 
 def _some_of_every_class(code: NDArray[Any], size: int) -> NDArray[np.intp]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from widemargin.arrays import Vector
 from widemargin.base.row_maps import scaling_of, seen_distinct
+from widemargin.device import moments
 from widemargin.rows import ArrayRows, Distinct, PrecomputedRows
 
 
@@ -33,3 +37,11 @@ class Views:
         if self._scaled is None:
             self._scaled = seen_distinct(self.distinct, scaling_of(scale, self.distinct))
         return self._scaled
+
+    def variance(self, scale: str | None) -> Vector:
+        """Return the variances of the columns as a width with this scale sees them."""
+        if isinstance(self.distinct.rows, PrecomputedRows):
+            # A kernel matrix has no width, and no columns that are features.
+            return np.ones(1)
+        seen = self.of(scale)
+        return moments(seen.rows, seen.weight).variance

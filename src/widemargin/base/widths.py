@@ -53,12 +53,11 @@ class Width:
         """Whether the width is still to be worked out from the rows."""
         return self.gamma is _USUAL
 
-    def on(self, scale: float, n_features: int) -> Width:
-        """Return the width as a number, from what "scale" is on some rows."""
+    def on(self, variance: Vector) -> Width:
+        """Return the width as a number, on rows whose columns have these variances."""
         if not self.usual:
             return self
-        named = KERNELS[self.kernel]
-        return replace(self, gamma=self.factor * named.usual_gamma(scale, n_features))
+        return replace(self, gamma=self.factor * KERNELS[self.kernel].usual_gamma(variance))
 
     def __str__(self) -> str:
         """Return a few words for a line of progress."""

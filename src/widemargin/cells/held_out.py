@@ -106,7 +106,7 @@ class HeldOutOptions:
     deadline : Deadline
         Cells come in a random order until then, at least one of them.
     matrix_rows : int
-        Rows of a cell up to which its kernel matrix is made.
+        Rows that the machines of a cell learn from, at the most.
     """
 
     tol: float
@@ -141,20 +141,21 @@ def held_out_values(
     options : HeldOutOptions
         How.
     """
-    largest = max(len(index) for index in members.train)
-    if largest > options.matrix_rows:
+    sizes = [len(index) for index in members.train]
+    largest, learnt = max(sizes), min(max(sizes), options.matrix_rows)
+    if np.median(sizes) > options.matrix_rows:
         raise ValueError(
             f"A cell has {largest:,} rows, and the search keeps the kernel matrix of a cell; give "
             f"cells of at most {options.matrix_rows:,} rows (a smaller size, or more centres)."
         )
     found = [HeldOutValues.room(problem, folds, k, len(Cs)) for k in chosen]
     order = np.random.default_rng(0).permutation(len(members.inside))
-    at_a_time = int(_MATRICES_SHARE * options.memory / (8 * _MATRICES * largest**2))
+    at_a_time = int(_MATRICES_SHARE * options.memory / (8 * _MATRICES * largest * learnt))
 
     def values_of(cell: int) -> list[tuple[IndexArray, Matrix]]:
         wanted = [each.among(members.inside[cell]) for each in found]
         train = members.train[cell]
-        return _cell_values(problem, train, wanted, chosen, Cs, folds, options.tol)
+        return _cell_values(problem, train, learnt, wanted, chosen, Cs, folds, options.tol)
 
     with options.deadline.ends_on_interrupt():
         for parts in ordered_map(values_of, order, max(1, min(options.threads, at_a_time))):
@@ -168,15 +169,21 @@ def held_out_values(
 def _cell_values(
     problem: Problem,
     members: IndexArray,
+    learnt: int,
     wanted: list[IndexArray],
     chosen: list[int],
     Cs: NDArray[np.float64],
     folds: Folds,
     tol: float,
 ) -> list[tuple[IndexArray, Matrix]]:
-    """Return, for each of the chosen folds, the rows of a cell that are wanted and their values."""
+    """Return, for each of the chosen folds, the rows of a cell that are wanted and their values.
+
+    Where a cell is far larger than others, its machines learn from the first so many of its rows,
+    which are a sample.
+    """
     X = problem.rows.take(members)
-    K = problem.kernel.checked_block(X, X, np.empty((len(members), len(members))))
+    columns = X[:learnt]
+    K = problem.kernel.checked_block(X, columns, np.empty((len(members), len(columns))))
     # How often each fold trains on each row.
     counts = folds.counts[folds.kind[problem.number[members]]]
     signs, weights = problem.signs(members), problem.weight[members]
@@ -190,7 +197,7 @@ def _cell_values(
         held, weight = np.searchsorted(members, index), weights * counts[:, k]
         for p, sign in enumerate(np.ascontiguousarray(signs.T)):
             # Pairs of classes leave the others out.
-            train = np.flatnonzero((sign != 0.0) & (counts[:, k] > 0))
+            train = np.flatnonzero(((sign != 0.0) & (counts[:, k] > 0))[:learnt])
             if abs(sign[train].sum()) == len(train):
                 # The constant that `cell_machine` puts there.
                 total = 2.0 * Cs * weight[train].sum()

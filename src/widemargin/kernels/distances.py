@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from widemargin.kernels.kernel import (
@@ -42,6 +42,7 @@ from widemargin.kernels.kernel import (
     check_parameter,
     common_point,
     dense_if_cheap,
+    one_over,
     room_for,
     row_slices,
     square_norms,
@@ -395,9 +396,8 @@ class Laplacian(_Radial):
     name: ClassVar[str] = "laplacian"
 
     @classmethod
-    def usual_gamma(cls, scale: float, n_features: int) -> float:  # noqa: D102
-        # scale = 1 / (n_features · variance), and the 1-norm grows with the standard deviation.
-        return math.sqrt(scale / n_features)
+    def usual_gamma(cls, variance: NDArray[np.float64]) -> float:  # noqa: D102
+        return one_over(float(np.sqrt(variance).sum()))
 
     def block(self, X: Array, Z: Array, out: Array | None = None) -> Array:  # noqa: D102
         out = room_for(X, Z, out)

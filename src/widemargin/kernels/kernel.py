@@ -75,12 +75,14 @@ class Kernel(ABC):
         return None
 
     @classmethod
-    def usual_gamma(cls, scale: float, n_features: int) -> float:
+    def usual_gamma(cls, variance: NDArray[np.float64]) -> float:
         """Return a width at which typical values are neither near 1 nor near 0.
 
-        `scale` is what ``gamma="scale"`` stands for on the rows.
+        `variance` are those of the columns. Where columns differ in their means, 1 over the sum is
+        narrower than ``gamma="scale"``, which takes these differences for variance.
         """
-        return scale
+        with np.errstate(over="ignore"):
+            return one_over(float(variance.sum()))
 
     def rounding(self, spread: float, dtype: DTypeLike) -> float:
         """Return the error of a value beside 1, for rows of a total variance.
@@ -477,10 +479,14 @@ def resolve_gamma(gamma: Any, mean: NDArray[np.float64], variance: NDArray[np.fl
             spread = len(mean) * (variance.mean() + mean.var())
         else:
             spread = 2.0 * variance.sum()
-        spread = float(spread)
+        return one_over(float(spread), f"gamma={gamma!r}")
+
+
+def one_over(spread: float, name: str = "gamma") -> float:
+    """Return a kernel width that is 1 over a spread of rows: positive and finite, 1 if all is 0."""
     if not np.isfinite(spread):
         raise ValueError(
-            f"gamma={gamma!r} cannot be computed: X has too large a variance. Scale X (for example "
+            f"{name} cannot be computed: X has too large a variance. Scale X (for example "
             "with StandardScaler) or give gamma as a number."
         )
     if spread <= 0.0:

@@ -429,9 +429,8 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         searched = (("scale", both), ("metric", (ours or named) and bool(self._kinds())))
         widths: list[Width] = []
         for scale in (None, "auto") if both else (None,):
-            usual = self._resolved_gamma("scale", views.of(scale))
-            for each in grid.widths:
-                widths.append(replace(each.on(usual, self.n_features_in_), scale=scale))
+            variance = views.variance(scale)
+            widths.extend(replace(each.on(variance), scale=scale) for each in grid.widths)
         of_rows = tuple(name for name, there in searched if there)
         return replace(grid, widths=tuple(widths), of_rows=of_rows)
 

@@ -117,6 +117,9 @@ class DeviceValues:
 
     def add(self, vectors: NDArray[Any]) -> None:
         """Let vectors join; to make room for their values, those of the last rows may go."""
+        if self._panels and not len(vectors):
+            # All that were drawn lie in the span of the others.
+            return
         kept = self.rows_kept(self.size + len(vectors))
         for panel in self._panels:
             if panel.kept.shape[0] > kept:

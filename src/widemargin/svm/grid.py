@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from widemargin.arrays import Vector
 from widemargin.base.widths import Width, values_of_C, widths_of
 
 
@@ -47,9 +48,13 @@ class Grid:
         widths = widths_of(gammas, kernels, kernel)
         return cls(values_of_C(Cs), widths, kernels is not None)
 
-    def on(self, scale: float, n_features: int) -> Grid:
-        """Return the grid with widths as numbers, from what "scale" is on some rows."""
-        return replace(self, widths=tuple(each.on(scale, n_features) for each in self.widths))
+    def on(self, variance: Vector) -> Grid:
+        """Return the grid with widths as numbers, on rows whose columns have these variances."""
+        return replace(self, widths=tuple(each.on(variance) for each in self.widths))
+
+    def thinned(self) -> Grid:
+        """Return the grid with every second value of C, the largest among them if they are even."""
+        return replace(self, Cs=self.Cs[len(self.Cs) > 1 :: 2])
 
     @property
     def params(self) -> list[dict[str, Any]]:

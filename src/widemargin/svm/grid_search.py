@@ -118,7 +118,7 @@ class GridSearch(GridWalk):
         options = self.options
         if options.engine == "cells":
             return "cells"
-        if self._exactly(problem, options):
+        if self.exactly(problem):
             return "exact"
         if options.engine == "span" or not options.cuttable:
             return "span"
@@ -127,8 +127,9 @@ class GridSearch(GridWalk):
             self.decision = engine_of_grid(each, self.Cs, on_sample(self.options))
         return self.decision.engine
 
-    def _exactly(self, problem: Problem, options: ChoiceOptions) -> bool:
+    def exactly(self, problem: Problem) -> bool:
         """Return whether a width is scored by exact machines."""
+        options = self.options
         if options.engine == "span" or options.in_a_span:
             return False
         if options.max_vectors is not None and options.max_vectors < problem.n:

@@ -56,6 +56,8 @@ class GridWalk(ABC):
         self.engines = ["span"] * len(self.grid.widths)
         self.choices: CellChoices | None = None
         self.cut: Stop | None = None
+        # The engine of the final machine, where it is to be another than that of the search.
+        self.promoted: str | None = None
 
     @abstractmethod
     def group(self, first: int) -> range:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -49,10 +50,11 @@ from widemargin.svm.margin_classifier import (
     check_cells,
     check_cuttable,
 )
+from widemargin.svm.metric_search import MetricSearch
 from widemargin.svm.on_device import check_machine_there
 from widemargin.svm.probabilities import calibrated
 from widemargin.svm.scoring import HeldOut, Judge
-from widemargin.svm.staged_search import StagedSearch
+from widemargin.svm.stages import StageSizes, search_in_stages
 
 # Seconds that the final fit has in any case: there must be an answer.
 _LEAST_TIME = 1e-3
@@ -366,10 +368,12 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
                 return 1.0
             return self._resolved_gamma(width.gamma, views.of(width.scale))
 
+        machine = self._machine()
+
         def stated(width: Width) -> tuple[Problem, Problem]:
             rows = views.of(width.scale).rows
             own = replace(problem, rows=rows, kernel=self._kernel(gamma(width), width.kernel))
-            pairs = self._machine().stated(own)
+            pairs = machine.stated(own)
             return pairs, pairs if self.multi_class == "ovo" else own
 
         judge = Judge(self.scoring, data.code, data.weight, data.classes)
@@ -381,21 +385,26 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
             told = (*shown, folds, judge, stated, gamma, per_cell)
             if not grid.of_rows:
                 return self._walked(GridSearch(*told))
-            return self._walked(StagedSearch(*told, kinds=self._kinds(distinct)))
+            staged = MetricSearch(*told, kinds=self._kinds(distinct))
+            return self._walked(staged, partial(search_in_stages, staged, self._sizes()))
 
     def _grid_of(self, views: Views) -> Grid:
         """Return the grid of rows in memory, with widths as numbers."""
-        grid, d = self._grid(wide=views.mappable), self.n_features_in_
+        grid = self._grid(wide=views.mappable)
         scales: tuple[str | None, ...] = (None,)
         if self._automatic(self.scale) and views.mappable:
             scales = (None, "auto")
         widths: list[Width] = []
         for scale in scales:
-            usual = self._resolved_gamma("scale", views.of(scale))
-            widths.extend(replace(each.on(usual, d), scale=scale) for each in grid.widths)
+            variance = views.variance(scale)
+            widths.extend(replace(each.on(variance), scale=scale) for each in grid.widths)
         searched = (("scale", len(scales) > 1), ("metric", bool(self._kinds(views.distinct))))
         of_rows = tuple(name for name, there in searched if there)
         return replace(grid, widths=tuple(widths), of_rows=of_rows)
+
+    def _sizes(self) -> StageSizes:
+        """Return the sizes of the stages of a search."""
+        return StageSizes()
 
     def _kinds(self, distinct: Distinct) -> tuple[str, ...]:
         """Return the kinds of metrics to try."""
@@ -423,7 +432,7 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         folds = labels.folds(self.cv)
         # Not before all rows were found to be good: nothing shall be half fitted.
         self._note_columns(collection.given[0], reset=True)
-        grid = self._grid().on(collection.gamma("scale"), self.n_features_in_)
+        grid = self._grid().on(collection.every.variance)
 
         def kernel(width: Width) -> Kernel:
             gamma = 1.0 if width.gamma is None else collection.gamma(width.gamma)
@@ -448,9 +457,11 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         with reporting(self, n, *data, verbose=self.verbose > 1) as report:
             yield self._options(replace(resources, report=report))
 
-    def _walked(self, search: GridWalk) -> tuple[MarginClassifier, Found]:
+    def _walked(
+        self, search: GridWalk, run: Callable[[], None] | None = None
+    ) -> tuple[MarginClassifier, Found]:
         """Go through the grid; return the best machine, not fitted yet, and all scores."""
-        search.run()
+        (search.run if run is None else run)()
         search.bar.close()
         index = search.best()
         if search.cut is not None:
@@ -494,14 +505,14 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         best = self._machine(**params)
         engine = search.engines[index % len(search.grid.widths)]
         if self.engine == "auto":
-            best.engine = engine
+            best.engine = search.promoted or engine
         if search.choices is not None:
             everywhere = search.found.scores.mean(axis=2)
             chosen = search.choices.best(list(search.grid.Cs), everywhere)
             best.cells = CellParameters(search.choices.centers, *chosen)
         elif engine == "cells" and isinstance(self.cells, str):
             # The pair is right for this size.
-            best.cells = _CELL_ROWS
+            best.cells = search.options.cells
         return best
 
     def _keep(self, found: Found) -> None:
