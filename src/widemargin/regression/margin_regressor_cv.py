@@ -80,7 +80,8 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         with losses in linear pieces from 0.01 to 1000 standard deviations of the targets.
     gammas : int or array-like of {"scale", "auto", "mean_distance"} or float, default=5
         Kernel widths; a number stands for that many, from a sixteenth to sixteen times the usual
-        one, which is "scale" (for the Laplacian kernel 1 / (n_features · standard deviation)).
+        one, which is one over the sum of the columns' variances, for the Laplacian kernel of their
+        standard deviations.
     kernels : "auto", array-like of kernels or None, default="auto"
         Kernels to choose from, each with all widths if it has any; None is `kernel` alone. So is
         "auto", unless `kernel` is "rbf" and `gammas` a number: then it is the Gaussian and the

@@ -71,8 +71,8 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     the machines are columns of the same matrix products in the span of the same vectors. The best
     pair is then fitted to all rows.
 
-    With default parameters the scale of the columns, the kernel and a metric are chosen as well; on
-    more than 5,000 rows some of them choose those in a rehearsal, and all decide about the rest.
+    With default parameters the scale of the columns, the kernel and a metric are chosen as well; of
+    more than 5,000 rows some choose those, then more and more, and all decide about the rest.
 
     Parameters
     ----------
@@ -80,7 +80,9 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         Values of C; a number stands for that many from 0.01 to 1000, evenly on a log scale.
     gammas : int or array-like of {"scale", "auto", "mean_distance"} or float, default=5
         Kernel widths; a number stands for that many, from a sixteenth to sixteen times the usual
-        one, which is "scale" (for the Laplacian kernel 1 / (n_features · standard deviation)).
+        one, which is one over the sum of the columns' variances, for the Laplacian kernel of their
+        standard deviations; and for further ones where the last is the best, unless `scale` and
+        `metrics` are None.
     kernels : "auto", array-like of kernels or None, default="auto"
         Kernels to choose from, such as ``("rbf", "laplacian", "exponential")``, each with all
         widths if it has any; None is `kernel` alone. So is "auto", unless `kernel` is "rbf" and
@@ -114,10 +116,12 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         How the best pair is found, and fitted to all rows: "auto" is by exact machines where
         `MarginClassifier` would take those and the kernel matrix of all rows fits into half of
         `memory`, and otherwise in a span or in cells, whichever does better on held-out rows of a
-        sample, each with its own best pair. So it is for a Dask collection, which is searched in
+        sample, each with its own best pair. The final machine is exact, too, where it does clearly
+        better there than what the search can afford. A Dask collection is searched in
         memory if it has up to 10,000 rows, and in a span if there is `scoring` and it has more.
     cells : int, array of shape (n_cells, n_features) or "auto", default="auto"
-        With ``engine="cells"``: the size or the centres of the cells; "auto" is 300 rows.
+        Size or centres of the cells; "auto" is 300 rows, or larger cells of many rows where those
+        do better on held-out rows.
     overlap : float, default=0.3
         Rows from just outside a cell that train its machine too, as a share of its own.
     blend : float, default=0.2
