@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from widemargin.threads import check_lapack, cholesky_in_place, solve_cholesky
+from widemargin.factors import check_lapack, cholesky_in_place, solve_cholesky
 
 
 def positive_definite(rng, n, dtype):
@@ -40,10 +40,26 @@ def test_cholesky_in_place_and_its_solve_agree_with_numpy(dtype, order):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_indefinite_matrix_has_no_cholesky_factor(dtype):
     rng = np.random.default_rng(0)
-    for n in [1, 5, 100]:
+    for n in [1, 5, 100, 1200]:
         matrix = positive_definite(rng, n, dtype)
         matrix[n // 2, n // 2] = -1.0
-        assert not cholesky_in_place(matrix)
+        assert not cholesky_in_place(matrix, threads=2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [1024, 1281, 1500])
+def test_a_large_matrix_is_factorised_to_the_same_bits_by_any_number_of_threads(dtype, order, n):
+    matrix = positive_definite(np.random.default_rng(n), n, dtype)
+    factors = [np.array(matrix, order=order) for _ in range(3)]
+    for threads, factor in zip((1, 2, 5), factors, strict=True):
+        assert cholesky_in_place(factor, threads)
+        np.testing.assert_array_equal(factor, factors[0])
+    triangle = np.tril(factors[0]) if order == "F" else np.triu(factors[0]).T
+    tolerance = 1e-4 if dtype == np.float32 else 1e-11
+    np.testing.assert_allclose(triangle, np.linalg.cholesky(matrix), atol=tolerance)
+    other = np.tril_indices(n, -1) if order == "C" else np.triu_indices(n, 1)
+    np.testing.assert_array_equal(factors[0][other], matrix[other])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -62,8 +62,8 @@ def floor_of(estimator: Any, X: Any, y: np.ndarray, threads: int) -> dict[str, f
     Kernel values are computed as in a fit: its rows and blocks, its threads, one BLAS thread in
     each, a new array a try. The other parts use as many BLAS threads as there are.
     """
+    from widemargin.factors import cholesky_in_place
     from widemargin.span.values import KernelValues
-    from widemargin.threads import cholesky_in_place
 
     t = estimator.max_vectors
     with estimator._computing() as resources:

@@ -7,14 +7,12 @@ are then the same for any number of threads.
 
 from __future__ import annotations
 
-import ctypes
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from itertools import chain, islice
 from numbers import Integral
@@ -25,7 +23,6 @@ from typing import Any, TypeVar
 import numpy as np
 import threadpoolctl
 from numpy.typing import DTypeLike, NDArray
-from scipy.linalg import cython_lapack
 from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
@@ -312,110 +309,3 @@ def _buffers() -> dict[str, Any]:
         _kept.buffers = {}
     found: dict[str, Any] = _kept.buffers
     return found
-
-
-# Cholesky factors in threads: SciPy's LAPACK functions keep Python's lock while they run, and
-# NumPy's Cholesky copies its argument twice. Here LAPACK is called through SciPy's C interface,
-# which lets other threads run and works in place.
-
-_KIND = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
-
-
-def cholesky_in_place(matrix: NDArray[Any]) -> bool:
-    """Replace a symmetric matrix by its Cholesky factor, and return whether there is one.
-
-    The factor stands in one triangle of the array, `solve_cholesky` knows which; the other
-    triangle is not changed.
-    """
-    n = _size(matrix)
-    info = ctypes.c_int()
-    _lapack("potrf", matrix.dtype)(
-        b"L", ctypes.byref(n), matrix.ctypes.data, ctypes.byref(n), ctypes.byref(info)
-    )
-    return info.value == 0
-
-
-def solve_cholesky(factor: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """Return the solution for the columns of `right`, in the factor's precision."""
-    n = _size(factor)
-    if right.ndim != 2 or len(right) != len(factor):
-        raise ValueError(f"right of shape {right.shape} must be a matrix of {len(factor)} rows.")
-    solution = np.array(right, dtype=factor.dtype, order="F")
-    columns = ctypes.c_int(solution.shape[1])
-    info = ctypes.c_int()
-    _lapack("potrs", factor.dtype)(
-        b"L",
-        ctypes.byref(n),
-        ctypes.byref(columns),
-        factor.ctypes.data,
-        ctypes.byref(n),
-        solution.ctypes.data,
-        ctypes.byref(n),
-        ctypes.byref(info),
-    )
-    return solution
-
-
-def _size(matrix: NDArray[Any]) -> ctypes.c_int:
-    """Return the order of a matrix, of which LAPACK sees nothing but an address."""
-    contiguous = matrix.flags.c_contiguous or matrix.flags.f_contiguous
-    if not contiguous or matrix.shape != (len(matrix), len(matrix)):
-        raise ValueError(f"A matrix of shape {matrix.shape} must be square and contiguous.")
-    return ctypes.c_int(len(matrix))
-
-
-# What a call is told: one letter for each argument, "c" a character, "i" a number, "a" an array.
-_ARGUMENTS = {"potrf": "ciaii", "potrs": "ciiaiaii"}
-
-
-def check_lapack(signature: str, arguments: str) -> None:
-    """Raise unless a LAPACK function of SciPy's takes what we pass, numbers of 32 bits above all.
-
-    Parameters
-    ----------
-    signature : str
-        Its C signature, such as "void (char *, int *, double *, int *, int *)".
-    arguments : str
-        What we pass, one letter for each.
-    """
-    kinds = [kind.strip() for kind in signature.partition("(")[2].rstrip(") ").split(",")]
-    known = {"char *": "c", "int *": "i"}
-    found = "".join(known.get(kind, "a") for kind in kinds)
-    if found != arguments or not all(kind.endswith("*") for kind in kinds):
-        raise ImportError(
-            f"SciPy's LAPACK has the signature {signature!r} where {arguments!r} is expected: it "
-            "is built with other integers than 32-bit ones, which this version cannot call; "
-            "install a SciPy with the usual LAPACK."
-        )
-
-
-@cache
-def _lapack(name: str, dtype: np.dtype[Any]) -> Any:
-    """Return a function of SciPy's LAPACK; a call of it lets other threads run."""
-    capsule = cython_lapack.__pyx_capi__[_KIND[dtype] + name]
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    signature = api.PyCapsule_GetName(capsule)
-    check_lapack(signature.decode(), _ARGUMENTS[name])
-    kinds: dict[str, Any] = {
-        "c": ctypes.c_char_p,
-        "i": ctypes.POINTER(ctypes.c_int),
-        "a": ctypes.c_void_p,
-    }
-    address = api.PyCapsule_GetPointer(capsule, signature)
-    return ctypes.CFUNCTYPE(None, *(kinds[each] for each in _ARGUMENTS[name]))(address)
-
-
-def lapack_address(name: str, dtype: DTypeLike) -> int:
-    """Return where a function of SciPy's LAPACK is, for loops that Numba compiles."""
-    address = ctypes.cast(_lapack(name, np.dtype(dtype)), ctypes.c_void_p).value
-    assert address is not None
-    return address
-
-
-for _name in _ARGUMENTS:
-    for _dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-        _lapack(_name, _dtype)

@@ -72,3 +72,40 @@ def test_a_core_set_of_dependent_rows_is_not_lost_to_rounding(seed):
     assert found.gap < 1e-6
     program = IntervalProgram(X @ X.T, y[:, None] * 1.0, np.array([0.1]), np.full(40, 0.5), 0.0)
     assert_allclose(found.primal, _least_primal(program, X), rtol=1e-6)
+
+
+def program_of(seed, epsilon, n=60, n_outputs=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    target = rng.normal(size=(n, n_outputs)) + np.sin(2.0 * X[:, :1])
+    ridge = rng.uniform(0.01, 1.0, n)
+    return IntervalProgram(K, target, np.full(n_outputs, epsilon), ridge, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_factor_of_all_rows_serves_those_outside(seed):
+    rng = np.random.default_rng(seed)
+    program = program_of(seed, 0.1)
+    whole = program._factor_of_all()
+    for n_inside in (0, 1, 7, 5, 20):
+        inside = np.sort(rng.choice(60, n_inside, replace=False))
+        index = np.setdiff1d(np.arange(60), inside)
+        right = rng.normal(size=(len(index), 3))
+        M = program.K[np.ix_(index, index)] + program.bias + np.diag(program.ridge[index])
+        assert_allclose(program._by_all(whole, index, right), np.linalg.solve(M, right), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 0.3, 2.0])
+def test_newton_ends_where_the_gap_is_nothing_with_few_rows_inside_and_with_many(seed, epsilon):
+    program = program_of(seed, epsilon)
+    point, gaps = program.start(), []
+    for _ in range(30):
+        point = program.step(point)
+        gaps.append(program.gap(point))
+    assert gaps[-1] < 1e-12
+    residual = program.residuals(point.scores)
+    # The optimum says so: α = r / ridge, zero inside.
+    assert_allclose(point.alpha, residual / program.ridge[:, None], atol=1e-7)
+    assert (point.alpha[residual == 0.0] == 0.0).all()

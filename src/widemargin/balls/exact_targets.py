@@ -92,6 +92,7 @@ class ExactTargets:
             targets.epsilon,
             problem.ridge(0),
             problem.bias,
+            options.threads,
         )
         self._last = np.inf
 

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from widemargin.arrays import IndexArray, Matrix
+from widemargin.factors import cholesky_in_place, solve_cholesky
 from widemargin.kernel_between import kernel_values
 from widemargin.problem import Problem
 from widemargin.rows import rows_per_block, threads_within
-from widemargin.threads import cholesky_in_place, ordered_map, solve_cholesky
+from widemargin.threads import ordered_map
 
 # Rows that are set against the landmarks at a time, at the most.
 _CHUNK = 2048
@@ -122,7 +123,7 @@ class Preconditioner:
         sums = self._sums()
         for matrix in sums:
             matrix[np.diag_indices(len(matrix))] += _JITTER * np.trace(matrix) / len(matrix)
-            if not cholesky_in_place(matrix):
+            if not cholesky_in_place(matrix, self.problem.threads):
                 return None
         return sums
 

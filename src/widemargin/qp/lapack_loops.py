@@ -1,4 +1,4 @@
-"""LAPACK inside compiled loops, at addresses that come from SciPy (``threads.lapack_address``).
+"""LAPACK inside compiled loops, at addresses that come from SciPy (``factors.lapack_address``).
 
 An address is an argument like any other, so that Numba can keep what it compiled on disk. Nothing
 here holds Python's lock.

@@ -33,8 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.factors import lapack_address
 from widemargin.loop import Deadline, relative_gap
-from widemargin.threads import Compiled, lapack_address
+from widemargin.threads import Compiled
 
 loops = Compiled("widemargin.qp.margin_loops")
 small = Compiled("widemargin.qp.small_loops")

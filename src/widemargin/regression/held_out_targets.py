@@ -270,7 +270,8 @@ class FoldSearch:
 def _by_newton(problem: Problem, matrix: Matrix, options: MachineOptions) -> Matrix | None:
     """Return the coefficients of a machine; None if there was no time for them."""
     limits = Limits(options.max_iter, options.deadline, patience=options.max_iter)
-    result = run(ExactTargets(problem, options, matrix), limits)
+    # Threads work on folds.
+    result = run(ExactTargets(problem, replace(options, threads=1), matrix), limits)
     if result.stop.kind is Ended.MAX_TIME or result.stop.kind.by_user:
         return None
     alpha: Matrix = result.state.alpha

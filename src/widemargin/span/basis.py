@@ -21,11 +21,12 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import lapack, solve_triangular
 
 from widemargin.arrays import IndexArray, Matrix
+from widemargin.factors import cholesky_in_place, solve_cholesky
 from widemargin.kernel_between import kernel_values
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_diagonal
 from widemargin.rows import Rows
-from widemargin.threads import cholesky_in_place, ordered_map, solve_cholesky
+from widemargin.threads import ordered_map
 
 
 @dataclass(frozen=True)
@@ -159,14 +160,14 @@ class Basis:
 
     # Newton matrices.
 
-    def factorised(self, matrix: Matrix, dtype: DTypeLike) -> NDArray[Any]:
+    def factorised(self, matrix: Matrix, dtype: DTypeLike, threads: int = 1) -> NDArray[Any]:
         """Return the Cholesky factor of K_z plus a matrix, which is overwritten."""
         r = self.size
         matrix[:r, :r] += self.gram
         matrix[r, r] += 1.0
         diagonal = np.diagonal(matrix).copy()
         jitter = 0.0
-        while not cholesky_in_place(matrix) and jitter < float(diagonal.max()):
+        while not cholesky_in_place(matrix, threads) and jitter < float(diagonal.max()):
             # Rounding, at extreme weights. A preconditioner may be changed at will.
             jitter = max(10.0 * jitter, 1e-14 * float(diagonal.max()))
             upper = np.triu_indices(r + 1, 1)
@@ -174,9 +175,11 @@ class Basis:
             matrix[np.diag_indices(r + 1)] = diagonal + jitter
         return matrix.astype(dtype, copy=False)
 
-    def factorised_each(self, matrices: Iterable[Matrix], dtype: DTypeLike) -> list[Any]:
+    def factorised_each(
+        self, matrices: Iterable[Matrix], dtype: DTypeLike, threads: int = 1
+    ) -> list[Any]:
         """Return the Cholesky factors of K_z plus matrices, which are overwritten one by one."""
-        return [self.factorised(matrix, dtype) for matrix in matrices]
+        return [self.factorised(matrix, dtype, threads) for matrix in matrices]
 
     def solved(self, factor: NDArray[Any], right: Matrix) -> Matrix:
         """Return the solution for the columns of `right`, in the factor's precision."""

@@ -178,12 +178,14 @@ class Curvature:
             found = self.shards.gram(wanted)
             scale = 2.0 * found.weight / max(found.used_weight, float(np.finfo(float).tiny))
             sums = [scale * each for each in found.sums]
-            return found.count, self._factorise(basis, group, sums, plan)
+            return found.count, self._factorise(basis, group, sums, plan, of_factors)
 
         # A chunk of rows, its product, the sum and a factor.
         most = 4 * 8 * (basis.size + 1) * max(basis.size + 1, _CHUNK // 4)
         memory = self.problem.rows.memory
         threads = 1 if one_by_one else threads_within(memory, most, self.problem.threads)
+        # Those that do not work on several sums work on one factor.
+        of_factors = self.problem.threads if one_by_one else 1
         found = ordered_map(work, plan.groups, threads)
         for group, (count, factors) in zip(plan.groups, found, strict=True):
             self._factors |= factors
@@ -234,7 +236,7 @@ class Curvature:
         return tuple(int(p) for p in middle[:2])
 
     def _factorise(
-        self, basis: Basis, group: IndexArray, sums: list[Matrix], plan: _Plan
+        self, basis: Basis, group: IndexArray, sums: list[Matrix], plan: _Plan, threads: int
     ) -> dict[int, NDArray[Any]]:
         """Return the factors of a group's problems from the sums of the folds."""
         C, counts = self.problem.C, self.problem.counts
@@ -244,7 +246,7 @@ class Curvature:
             share = tuple(counts[:, p]) if plan.folds else (1.0,)
             wanted.setdefault(tuple(np.multiply(value, share).tolist()), []).append(int(p))
         totals = (_weighted(weights, sums) for weights in wanted)
-        factors = basis.factorised_each(totals, plan.dtype)
+        factors = basis.factorised_each(totals, plan.dtype, threads)
         return {
             p: factor
             for problems, factor in zip(wanted.values(), factors, strict=True)

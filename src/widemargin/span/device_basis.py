@@ -151,7 +151,7 @@ class DeviceBasis(Basis):
 
     # Newton matrices.
 
-    def factorised(self, matrix: Array, dtype: DTypeLike) -> Array:
+    def factorised(self, matrix: Array, dtype: DTypeLike, threads: int = 1) -> Array:
         """Return the Cholesky factor of K_z plus a matrix, which is overwritten."""
         device, r = self.there.device, self.size
         matrix[:r, :r] += self.there.gram
@@ -173,7 +173,9 @@ class DeviceBasis(Basis):
             factor = xp.eye(r + 1, dtype=xp.float64, device=device.where)
         return xp.astype(factor, device.dtype(dtype), copy=False)
 
-    def factorised_each(self, matrices: Iterable[Matrix], dtype: DTypeLike) -> list[Any]:
+    def factorised_each(
+        self, matrices: Iterable[Matrix], dtype: DTypeLike, threads: int = 1
+    ) -> list[Any]:
         """Return the Cholesky factors of K_z plus matrices, many at a time."""
         device, xp, r = self.there.device, self.there.device.xp, self.size
         factors: list[Array] = []

@@ -289,7 +289,7 @@ class IntervalFit:
         across = matrix[:r, r].copy()
         # The bias is gone from it; a 1 in its corner is what the basis adds.
         matrix[r, :] = matrix[:, r] = 0.0
-        factor = self.basis.factorised(matrix, np.float64)
+        factor = self.basis.factorised(matrix, np.float64, self.problem.threads)
         right = np.append(-state.gradient[:, p], 0.0)
         direction = self.basis.solved(factor, right[:, None])[:r, 0]
         moving = -float(across @ direction) / bend if bend > 0 else 0.0
