@@ -84,19 +84,6 @@ def program_of(seed, epsilon, n=60, n_outputs=2):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_factor_of_all_rows_serves_those_outside(seed):
-    rng = np.random.default_rng(seed)
-    program = program_of(seed, 0.1)
-    whole = program._factor_of_all()
-    for n_inside in (0, 1, 7, 5, 20):
-        inside = np.sort(rng.choice(60, n_inside, replace=False))
-        index = np.setdiff1d(np.arange(60), inside)
-        right = rng.normal(size=(len(index), 3))
-        M = program.K[np.ix_(index, index)] + program.bias + np.diag(program.ridge[index])
-        assert_allclose(program._by_all(whole, index, right), np.linalg.solve(M, right), atol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("epsilon", [1e-3, 0.05, 0.3, 2.0])
 def test_newton_ends_where_the_gap_is_nothing_with_few_rows_inside_and_with_many(seed, epsilon):
     program = program_of(seed, epsilon)

@@ -57,6 +57,8 @@ _CLEARLY = 0.95
 # Between the two, cells are taken if twice the rows leave them no more than this many of their
 # errors: they will gain from all rows what a span will not.
 _GAINING = 0.95
+# The part of the errors that larger cells leave where still larger ones are better.
+_MUCH = 0.85
 # The power of the rows with which the vectors of a span grow, where a sample stands for all rows.
 _VECTORS_POWER = 0.75
 # The accuracy that a larger size must gain over a smaller one.
@@ -404,7 +406,37 @@ def cells_or_span(problem: Problem, options: ChoiceOptions) -> Decision:
     span = None if cells is None else trial.of_span(sizes.vectors)
     if cells is None or span is None:
         return Decision("span", sizes.cells[0], "no time to compare it with cells")
-    return decided(span, cells, lambda: trial.halved().of_cells(sizes.cell), sizes)
+    decision = decided(span, cells, lambda: trial.halved().of_cells(sizes.cell), sizes)
+    return larger_cells(trial, decision, cells if decision.engine == "cells" else span)
+
+
+def larger_cells(trial: Trial, decision: Decision, accuracy: float) -> Decision:
+    """Return the decision, or larger cells if those are clearly better.
+
+    Where rows have little noise, each of them is worth more the more others there are beside it,
+    and no span is large enough for what they tell.
+
+    Parameters
+    ----------
+    trial : Trial
+        A sample.
+    decision : Decision
+        The decision so far, for a span or for the smallest cells,
+    accuracy : float
+        and what that has reached.
+    """
+    sizes = trial.options.trial.cells
+    size = sizes[min(1, len(sizes) - 1)]
+    if trial.options.size_given or _PARTS * size > trial.learn.n or accuracy >= 1.0:
+        return decision
+    found = trial.of_cells(size)
+    if found is None or 1.0 - found > _CLEARLY * (1.0 - accuracy):
+        return decision
+    said = f"{decision.reason}, {100 * found:.1f} % in cells of {size}"
+    if decision.engine == "span" or 1.0 - found <= _MUCH * (1.0 - accuracy):
+        # All rows are some times as many as those of the sample, and so are those of a cell.
+        size = sizes[-1]
+    return Decision("cells", size, said)
 
 
 def decided(
