@@ -1,6 +1,7 @@
 """Which engine `MarginClassifier` takes, and the size of its cells."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -152,16 +153,37 @@ def test_auto_is_exact_where_that_is_clearly_better_than_a_span_of_the_size_that
 
 def _said(decision):
     named = re.fullmatch(
-        r"on held-out rows of a sample (\S+) % in a span, (\S+) % in cells", decision.reason
+        r"on held-out rows of a sample (\S+) % in a span, (\S+) % in cells.*", decision.reason
     )
     return float(named[1]), float(named[2])
 
 
 def test_auto_takes_cells_where_a_span_cannot_hold_the_boundary():
     decision = _chosen(*board(2400), **MANY, problem={"C": 10.0, "gamma": 60.0})
-    assert (decision.engine, decision.size) == ("cells", 60)
+    assert decision.engine == "cells"
     span, cells = _said(decision)
     assert cells > span + 5
+
+
+def _reach(n, noise=0.0):
+    """Whether an arm of five links reaches far, with noise or without."""
+    rng = np.random.default_rng(0)
+    angles = np.cumsum(rng.uniform(-1.5, 1.5, (n, 5)), axis=1)
+    reach = np.hypot(np.cos(angles).sum(axis=1), np.sin(angles).sum(axis=1))
+    reach += noise * rng.normal(size=n)
+    return np.diff(angles, axis=1, prepend=0.0), (reach > np.median(reach)).astype(int)
+
+
+def test_cells_are_larger_where_rows_have_no_noise_and_all_rows_together_if_they_may():
+    sizes = {"trial": replace(MANY["trial"], vectors=10)}
+    few = ExactSizes(always=100, most=100, work=0.0, share=0.0, most_if_better=100)
+    for exact, expected in ((few, "cells"), (replace(few, most_if_better=10**5), "exact")):
+        stated = {"problem": {"C": 100.0, "gamma": 0.2}, "exact_sizes": exact}
+        decision = _chosen(*_reach(2400), **MANY | sizes | stated)
+        assert decision.engine == expected
+        assert decision.size == MANY["trial"].cells[-1]
+    noise = _chosen(*_reach(2400, 6.0), **MANY | sizes | stated | {"problem": {"gamma": 0.2}})
+    assert noise.size == MANY["trial"].cells[0]
 
 
 def _plane(n=1500, n_features=30):
@@ -199,7 +221,10 @@ def test_the_choice_learns_from_a_quarter_of_the_rows_at_most(monkeypatch):
     X, y = board(4000)
     for n in (1000, 4000):
         _chosen(X[:n], y[:n], **MANY, problem={"gamma": 60.0})
-    assert [(trial.learn.n, trial.judge.n) for trial in trials] == [(250, 600), (600, 600)]
+    assert [(trial.learn.n, trial.judge.n) for trial in trials] == [
+        (250, 600),
+        *[(600, 600)] * 2,
+    ]
     for trial in trials:
         assert not set(trial.learn.number) & set(trial.judge.number)
 

@@ -9,6 +9,10 @@ The span of the sample is small too, for the sake of time: what more vectors wou
 than what more rows give to cells. Where both are equally good, cells that do not gain from more
 rows are not worth their many vectors.
 
+Then larger cells are tried: where rows have little noise, each is worth more the more others there
+are beside it, and no span is large enough. If larger cells do much better, the largest are taken, or
+the exact machine, if it is not too dear.
+
 Where the span wins, the exact machine of a smaller sample is set beside a span with as many vectors
 as stand for those that the span of all rows may have. Some kernels have no small span: rows of many
 features that have little to do with each other, as those of texts. The exact machine is then taken
@@ -246,9 +250,15 @@ def by_trial(problem: Problem, options: ChoiceOptions) -> Decision:
         return Decision("span", size)
     options = _in_time(options)
     decision = cells_or_span(problem, options)
-    if decision.engine == "cells" or options.deadline.passed:
+    if options.deadline.passed:
         return decision
-    return exact_or_span(problem, options, decision)
+    if decision.engine == "span":
+        return exact_or_span(problem, options, decision)
+    largest = decision.size > size and decision.size == options.trial.cells[-1]
+    if largest and not options.size_given and _affordable_if_better(problem, options):
+        # What larger cells gain, all rows together gain more.
+        return replace(decision, engine="exact")
+    return decision
 
 
 def _in_time(options: ChoiceOptions) -> ChoiceOptions:
