@@ -14,7 +14,7 @@ HOUSE = Path(widemargin.__file__).parent
 # those of one level do not know each other. `widemargin` is the package itself, `__init__.py`.
 LEVELS = (
     ("arrays", "certificate", "threads"),
-    ("factors", "kernels", "loop", "rows"),
+    ("factors", "folds", "kernels", "loop", "rows"),
     ("device",),
     ("expansion", "intervals", "kernel_between", "problem", "qp"),
     ("balls", "scatter", "span"),

@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from widemargin.folds import Folds
 from widemargin.kernels import make_kernel
-from widemargin.problem import (
-    Folds,
-    Problem,
-    check_prices,
-    class_factors,
-    encoded,
-    one_vs_rest,
-    winners,
-)
+from widemargin.problem import Problem, check_prices, class_factors, encoded, one_vs_rest, winners
 from widemargin.rows import as_rows
 
 

@@ -53,7 +53,7 @@ ESTIMATORS = [
     MarginClassifierCV(Cs=2, cv=2, kernel="linear", engine="span", vectors="random", **ONE),
     MarginClassifierCV(Cs=2, cv=2, engine="cells", cells=8, **ONE),
     MarginClassifierCV(
-        Cs=[1.0], gammas=["scale", 0.1], cv=2, engine="cells", cells=8, per_cell=True, **ONE
+        Cs=[1.0], gammas=["scale", 0.1], cv=2, engine="cells", cells=16, per_cell=True, **ONE
     ),
     CoreVectorRegressor(),
     CoreVectorRegressor(growth="one", tol=1e-1, **ONE),

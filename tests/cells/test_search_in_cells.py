@@ -30,8 +30,8 @@ from tests.reference.searches import FINELY
 from widemargin import MarginClassifier
 from widemargin.cells import CellOptions, cut, held_out
 from widemargin.cells.held_out import HeldOutOptions, batches, held_out_values
+from widemargin.folds import Folds
 from widemargin.loop import Deadline
-from widemargin.problem import Folds
 from widemargin.svm.margin_classifier import CellParameters
 
 every_data = pytest.mark.parametrize("data", DATA)

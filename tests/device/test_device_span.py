@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from widemargin.device import DeviceRows
+from widemargin.folds import Folds
 from widemargin.kernels import make_kernel
 from widemargin.loop import Deadline
-from widemargin.problem import Folds, Problem, one_vs_one, one_vs_rest
+from widemargin.problem import Problem, one_vs_one, one_vs_rest
 from widemargin.rows import as_rows, distinct_rows
 from widemargin.span import (
     SpanOptions,

@@ -411,5 +411,5 @@ def test_a_mapped_file_that_is_larger_than_the_memory_is_searched_in_parts(tmp_p
     parameters = SEARCH | {"gammas": [0.2], "vectors": X[:30], "cv": 2, "tol": 1e-4}
     here = MarginClassifierCV(**parameters).fit(X, y)
     there = MarginClassifierCV(**parameters | {"memory": "2.5MB"}).fit(rows, y)
-    assert_allclose(scores_of(there), scores_of(here), atol=2e-3)
+    assert_allclose(scores_of(there), scores_of(here), atol=4e-3)
     assert_array_equal(there.predict(rows), there.best_estimator_.predict(X))

@@ -15,9 +15,9 @@ from tests.reference.problems import problem_of
 from tests.reference.span_data import make, random_data, wide_data
 from widemargin import MarginClassifier
 from widemargin.expansion import Earlier
+from widemargin.folds import Folds
 from widemargin.kernels import Kernel
 from widemargin.loop import Limits
-from widemargin.problem import Folds
 from widemargin.span import SpanSizes, shard
 from widemargin.span.curvature import Curvature
 from widemargin.span.losses import LowerBound

@@ -111,7 +111,7 @@ def test_on_a_matrix_of_low_rank_too(searched):
 
 
 def _as_folds(y):
-    from widemargin.problem import Folds
+    from widemargin.folds import Folds
 
     return Folds(list(_folds().split(y[:, None], y)), np.ones(len(y)))
 

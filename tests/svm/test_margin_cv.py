@@ -152,11 +152,21 @@ def test_any_way_to_split_the_rows_gives_the_machines_of_direct_fits(splitter):
     assert search.n_splits_ == len(splits)
 
 
-def test_cv_as_a_number_is_that_many_stratified_folds():
+def test_cv_as_a_number_is_that_many_stratified_folds_of_shuffled_rows():
     X, y = overlapping()
     plain = search_of(cv=4).fit(X, y)
-    assert_array_equal(scores_of(plain), scores_of(search_of(cv=StratifiedKFold(4)).fit(X, y)))
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    assert_array_equal(scores_of(plain), scores_of(search_of(cv=folds).fit(X, y)))
     assert plain.n_splits_ == 4
+
+
+def test_a_sorted_file_is_judged_as_one_in_random_order():
+    X, y = overlapping(600)
+    order = np.argsort(X[:, 0])
+    sorted_rows = search_of().fit(X[order], y[order])
+    assert abs(sorted_rows.best_score_ - search_of().fit(X, y).best_score_) < 0.03
+    in_order = search_of(cv=StratifiedKFold(5)).fit(X[order], y[order])
+    assert in_order.best_score_ < sorted_rows.best_score_ - 0.03
 
 
 # Weights and repeated rows.

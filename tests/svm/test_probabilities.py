@@ -36,7 +36,7 @@ def test_probabilities_are_calibrated(engine, n_classes):
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     hit = search.classes_[found.argmax(axis=1)] == y[1500:]
     # Final machines in cells are blended at their edges, and those of the folds are not.
-    assert calibration_error(found, hit) < (0.05 if engine == "cells" else 0.03)
+    assert calibration_error(found, hit) < (0.05 if engine == "cells" else 0.035)
 
 
 def test_probabilities_are_as_good_as_those_of_a_second_cross_validation():

@@ -124,14 +124,14 @@ def test_rows_that_judge_are_none_that_are_learned_from(monkeypatch):
 
 def test_the_exact_machine_is_taken_at_the_end_where_rows_have_no_noise():
     """How far an arm of seven links reaches: smooth, and without noise."""
-    turned = np.random.default_rng(0).uniform(-1.5, 1.5, (16_000, 7))
+    turned = np.random.default_rng(0).uniform(-2.2, 2.2, (16_000, 7))
     angles = np.cumsum(turned, axis=1)
     reach = np.hypot(np.cos(angles).sum(axis=1), np.sin(angles).sum(axis=1))
     y = (reach > np.median(reach)).astype(int)
     search = MarginClassifierCV(Cs=4, gammas=3, kernels=["rbf"], metrics=None, random_state=0)
     found = search.fit(turned[:14_000], y[:14_000])
     assert found.best_estimator_.engine_ == "exact"
-    assert found.score(turned[14_000:], y[14_000:]) > found.best_score_ - 0.005 > 0.97
+    assert found.score(turned[14_000:], y[14_000:]) > found.best_score_ - 0.01 > 0.94
 
 
 def test_a_score_of_the_users_decides_on_all_rungs():

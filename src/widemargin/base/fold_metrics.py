@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions
+from widemargin.folds import Folds
 from widemargin.metric import MetricOptions, next_root
-from widemargin.problem import Folds, Problem
+from widemargin.problem import Problem
 from widemargin.rows import RowMap, mapped_rows
 
 # The gap of machines whose gradients are wanted.

@@ -10,8 +10,8 @@ than what more rows give to cells. Where both are equally good, cells that do no
 rows are not worth their many vectors.
 
 Then larger cells are tried: where rows have little noise, each is worth more the more others there
-are beside it, and no span is large enough. If larger cells do much better, the largest are taken, or
-the exact machine, if it is not too dear.
+are beside it, and no span is large enough. If larger cells do much better, the largest are taken,
+or the exact machine, if it is not too dear.
 
 Where the span wins, the exact machine of a smaller sample is set beside a span with as many vectors
 as stand for those that the span of all rows may have. Some kernels have no small span: rows of many

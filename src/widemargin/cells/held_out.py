@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.cells.members import Members
+from widemargin.folds import Folds
 from widemargin.loop import Deadline
-from widemargin.problem import Folds, Problem
+from widemargin.problem import Problem
 from widemargin.qp.margin_dual import path_values
 from widemargin.threads import ordered_map
 

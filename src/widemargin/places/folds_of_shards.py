@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from widemargin.arrays import Matrix, Values, Vector
+from widemargin.folds import Folds
 from widemargin.kernels import Kernel
 from widemargin.loop import Stop
 from widemargin.places.collection import Collection
@@ -34,7 +35,7 @@ from widemargin.places.span_of_shards import (
     plans_of,
     solve_in_span_of_shards,
 )
-from widemargin.problem import Folds, Problem, check_prices, class_scores, winners
+from widemargin.problem import Problem, check_prices, class_scores, winners
 from widemargin.rows import Rows
 from widemargin.span import SpanOptions
 from widemargin.span.shard import Shard

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import check_cv
 
+from widemargin.folds import Folds, splits_of
 from widemargin.places.loading import Loaded
 from widemargin.places.sources import Source
-from widemargin.problem import Folds, distinct_labels
+from widemargin.problem import distinct_labels
 
 # Bytes of each row that folds take while they are made,
 _BYTES_OF_ROW = 100
@@ -45,7 +45,7 @@ class Labels:
         y = self.code if cv is None or isinstance(cv, Integral) else self.known[self.code]
         # Splitters ask how many rows there are, not for them.
         rows = np.broadcast_to(np.zeros(1), (len(y), 1))
-        return Folds(check_cv(cv, y, classifier=True).split(rows, y), self.used)
+        return Folds(splits_of(cv, rows, y, classifier=True), self.used)
 
     def among(self, classes: NDArray[Any]) -> NDArray[Any]:
         """Return each row's number among classes; some number for rows of weight zero."""

@@ -20,6 +20,7 @@ from widemargin.cells.cell_by_cell import fitting_order
 from widemargin.cells.cell_engine import AllCells, CellOptions
 from widemargin.cells.held_out import HeldOutOptions, batches, held_out_values
 from widemargin.cells.members import Members
+from widemargin.folds import Folds
 from widemargin.kernels import Kernel
 from widemargin.loop import Deadline
 from widemargin.places.bucket import Bucket, rows_of_bucket
@@ -28,7 +29,7 @@ from widemargin.places.cell_shard import Piece
 from widemargin.places.cells_of_shards import CutShards, options_of_buckets
 from widemargin.places.sorted_shards import SortedShards
 from widemargin.places.span_of_shards import Statement
-from widemargin.problem import Folds, Problem, class_scores, winners
+from widemargin.problem import Problem, class_scores, winners
 
 
 @dataclass(frozen=True)

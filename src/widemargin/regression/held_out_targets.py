@@ -25,9 +25,10 @@ from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.balls.exact_targets import ExactTargets
 from widemargin.base.kernel_regressor import TargetScale
 from widemargin.expansion import MachineOptions
+from widemargin.folds import Folds
 from widemargin.kernel_between import KernelBetween
 from widemargin.loop import Ended, Limits, run
-from widemargin.problem import Folds, Problem
+from widemargin.problem import Problem
 from widemargin.rows import threads_within
 from widemargin.threads import ordered_map
 

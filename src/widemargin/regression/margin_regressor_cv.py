@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from widemargin.arrays import IndexArray, Matrix, Vector
@@ -29,9 +28,10 @@ from widemargin.base.target_intervals import check_quantile, check_quantiles
 from widemargin.base.views import Views
 from widemargin.base.widths import Width, kernels_to_search
 from widemargin.cells.engine_choice import ChoiceOptions
+from widemargin.folds import Folds, splits_of
 from widemargin.kernels import Kernel
 from widemargin.loop import Resources
-from widemargin.problem import Folds, Problem, check_prices
+from widemargin.problem import Problem, check_prices
 from widemargin.regression.calibration import check_calibration
 from widemargin.regression.held_out_targets import (
     FoldSearch,
@@ -99,7 +99,8 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
         `MarginRegressor`, where `gammas` is a number and rows are dense and in memory: widths that
         a user gives are for rows as they are. None takes them as they are.
     cv : int, splitter or iterable, default=5
-        Folds, as in `GridSearchCV`.
+        Folds. A number stands for that many of rows in random order: files are often sorted. Give a
+        splitter for rows that follow each other in time, or that belong together.
     scoring : str or callable, default=None
         As in `GridSearchCV`; None is R², or minus the mean quantile loss of all quantiles. Scores
         are weighted by `sample_weight` where they can be. Only predictions are there to be scored.
@@ -373,7 +374,7 @@ class MarginRegressorCV(RegressorMixin, MultiOutputMixin, KernelEstimator):
     ) -> tuple[Found, Any]:
         """Score the grid, or as much of it as there is time for; return the best metric too."""
         targets = y.reshape(len(y), -1)
-        folds = Folds(check_cv(self.cv, y).split(stand_in(X), y), weight)
+        folds = Folds(splits_of(self.cv, stand_in(X), y, classifier=False), weight)
         code = numbered_targets(targets, weight)
         code = code + (int(code.max()) + 1) * folds.kind
         distinct = distinct_rows(self._rows(X, resources), code, weight)

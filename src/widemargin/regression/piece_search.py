@@ -15,8 +15,9 @@ import numpy as np
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.base.kernel_regressor import TargetScale
 from widemargin.expansion import MachineOptions
+from widemargin.folds import Folds
 from widemargin.kernel_between import KernelBetween
-from widemargin.problem import Folds, Problem
+from widemargin.problem import Problem
 from widemargin.qp.interval_dual import solve_interval_dual
 from widemargin.regression.held_out_targets import TargetJudge, rows_of_fold
 from widemargin.regression.interval_losses import PiecewiseLoss

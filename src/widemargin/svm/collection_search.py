@@ -17,13 +17,14 @@ from widemargin.base.progress import ProgressBar
 from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions, sample_rows
 from widemargin.cells.uncut import ExactSizes
+from widemargin.folds import Folds
 from widemargin.kernels import Kernel
 from widemargin.places.collection import Collection
 from widemargin.places.folds_of_shards import FoldsOfShards
 from widemargin.places.labels import Labels
 from widemargin.places.loading import Facts
 from widemargin.places.sorted_shards import SortedShards
-from widemargin.problem import Folds, Problem, one_vs_one, one_vs_rest
+from widemargin.problem import Problem, one_vs_one, one_vs_rest
 from widemargin.svm.collection_fit import room_here
 from widemargin.svm.grid import Grid
 from widemargin.svm.grid_engine import engine_of_grid

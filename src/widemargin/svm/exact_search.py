@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.expansion import MachineOptions
+from widemargin.folds import Folds
 from widemargin.kernel_between import KernelBetween
 from widemargin.kernels import Kernel
-from widemargin.problem import Folds, Problem
+from widemargin.problem import Problem
 from widemargin.qp import low_rank
 from widemargin.qp.margin_dual import path_coefficients
 from widemargin.rows import threads_within

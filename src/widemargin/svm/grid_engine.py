@@ -14,7 +14,8 @@ import numpy as np
 
 from widemargin.arrays import Vector
 from widemargin.cells.engine_choice import ChoiceOptions, Decision, decided, rows_of
-from widemargin.problem import Folds, Problem
+from widemargin.folds import Folds
+from widemargin.problem import Problem
 from widemargin.svm.scoring import GridScores, Judge
 from widemargin.svm.search import scores_in_cells, scores_in_span
 

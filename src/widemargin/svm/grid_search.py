@@ -19,8 +19,9 @@ from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions, Decision
 from widemargin.cells.held_out import CellChoices
 from widemargin.cells.uncut import exact_is_cheap
+from widemargin.folds import Folds
 from widemargin.loop import Deadline
-from widemargin.problem import Folds, Problem, check_prices
+from widemargin.problem import Problem, check_prices
 from widemargin.svm.exact_search import matrices_that_fit, scores_exact
 from widemargin.svm.grid_engine import engine_of_grid
 from widemargin.svm.grid_walk import GridWalk, in_a_span, roughly

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import validate_data
 
 from widemargin.base import parameters as check
@@ -33,11 +32,12 @@ from widemargin.base.views import Views
 from widemargin.base.widths import Width, kernels_to_search
 from widemargin.cells.engine_choice import ChoiceOptions, TrialSizes
 from widemargin.device import Device
+from widemargin.folds import Folds, splits_of
 from widemargin.kernels import Kernel
 from widemargin.loop import Deadline, Resources
 from widemargin.places.collection import Collection
 from widemargin.places.labels import gathered_labels
-from widemargin.problem import Folds, Problem
+from widemargin.problem import Problem
 from widemargin.rows import Distinct
 from widemargin.svm.answers_by_best import AnswersByBest
 from widemargin.svm.collection_search import CollectionSearch, is_gathered
@@ -99,8 +99,9 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         `MarginClassifier`, where `gammas` is a number and rows are dense and in memory: widths that
         a user gives are for rows as they are. None takes them as they are.
     cv : int, splitter or iterable, default=5
-        Folds, as in `GridSearchCV`. A splitter gets the labels of a Dask collection, and zeros for
-        its rows.
+        Folds. A number stands for that many of rows in random order, with all classes in each, for
+        files are often sorted. Give a splitter for rows that follow each other in time, or that
+        belong together; it gets the labels of a Dask collection, and zeros for its rows.
     scoring : str or callable, default=None
         As in `GridSearchCV`; None is the accuracy, weighted by `sample_weight`. Only the decision
         function and predictions are there to be scored.
@@ -358,7 +359,7 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
     def _searched(self, data: Labelled, resources: Resources) -> tuple[MarginClassifier, Found]:
         """Score the grid on rows in memory."""
         self._check_cv()
-        splits = check_cv(self.cv, data.y, classifier=True).split(stand_in(data.X), data.y)
+        splits = splits_of(self.cv, stand_in(data.X), data.y, classifier=True)
         folds = Folds(splits, data.weight)
         distinct = self._distinct(data, resources, apart=folds.kind)
         views = Views(distinct)

@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
 from widemargin.arrays import IndexArray, Matrix
+from widemargin.folds import Folds
 from widemargin.loop import Stop
-from widemargin.problem import Folds, Problem, class_scores, winners
+from widemargin.problem import Problem, class_scores, winners
 
 
 class HeldOut(ClassifierMixin, BaseEstimator):

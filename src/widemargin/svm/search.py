@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from widemargin.cells import CellOptions, cut
 from widemargin.cells.held_out import CellChoices, HeldOutOptions, batches, held_out_values
+from widemargin.folds import Folds
 from widemargin.loop import Ended, Stop
-from widemargin.problem import Folds, Problem
+from widemargin.problem import Problem
 from widemargin.span import SpanOptions, solve_in_span
 from widemargin.svm.scoring import GridScores, Judge, held_out, of_classes
 

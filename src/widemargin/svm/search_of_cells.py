@@ -10,13 +10,13 @@ import numpy as np
 from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.cells.held_out import CellChoices
+from widemargin.folds import Folds
 from widemargin.kernels import Kernel
 from widemargin.loop import Ended, PlaceLost, Stop
 from widemargin.places.cells_of_shards import cut_shards
 from widemargin.places.scores_of_cells import CellScores, GridOfCells, scores_of_cells
 from widemargin.places.sorted_shards import SortedShards
 from widemargin.places.span_of_shards import Statement
-from widemargin.problem import Folds
 from widemargin.svm.grid_walk import GridWalk, roughly
 from widemargin.svm.scoring import GridScores
 

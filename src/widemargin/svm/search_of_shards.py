@@ -10,10 +10,11 @@ import numpy as np
 from widemargin.arrays import Matrix, Vector
 from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions
+from widemargin.folds import Folds
 from widemargin.kernels import Kernel
 from widemargin.loop import Ended, PlaceLost, Stop
 from widemargin.places.folds_of_shards import FoldsOfShards
-from widemargin.problem import Folds, class_scores
+from widemargin.problem import class_scores
 from widemargin.span import SpanOptions
 from widemargin.svm.grid_walk import GridWalk, in_a_span
 from widemargin.svm.scoring import GridScores, Judge
