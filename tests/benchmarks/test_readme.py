@@ -14,10 +14,14 @@ from benchmarks.readme import command
 from benchmarks.readme.figures import Figures, MissingFigure
 from tests.benchmarks.trial import finished
 
+# Code grows older than its figures with every change; pages say so on the day that they are made.
+AGE = re.compile(r"\. (?:Some|All) of its figures are older than the code that they measure\.")
+
 
 def test_all_pages_show_the_figures_of_the_results():
     for path, made in command.pages().items():
-        assert path.read_text() == made, f"run `python -m benchmarks readme`: {path.name} differs"
+        shown = AGE.sub("", path.read_text())
+        assert shown == AGE.sub("", made), f"run `python -m benchmarks readme`: {path.name} differs"
 
 
 PAGES = [command.PAGE, *sorted(command.DOCS.glob("*.md"))]

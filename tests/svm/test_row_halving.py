@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import ShuffleSplit
@@ -187,3 +188,18 @@ def test_threads_do_not_change_what_a_climb_chooses():
     found = [Climbing(Cs=3, gammas=3, random_state=0, n_jobs=k).fit(X, y) for k in (1, 3)]
     assert found[0].best_params_ == found[1].best_params_
     assert np.array_equal(found[0].decision_function(X), found[1].decision_function(X))
+
+
+def test_sparse_rows_climb_over_kernels_and_widths_and_given_widths_do_not(monkeypatch):
+    seen = watched(monkeypatch)
+    X, y = noisy(2000, 4)
+    X[np.abs(X) < 0.5] = 0.0
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    rows = sparse.csr_array(X)
+    found = Climbing(Cs=3, random_state=0).fit(rows[:1500], y[:1500])
+    assert next(n for n, _, _ in seen) == 200
+    assert "kernel" in found.best_params_
+    assert found.score(rows[1500:], y[1500:]) > 0.8
+    seen.clear()
+    Climbing(Cs=3, gammas=[0.1, 1.0], random_state=0).fit(rows[:1500], y[:1500])
+    assert seen == []

@@ -388,7 +388,7 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
                 options = replace(options, engine="span")
             shown = (grid, folds.n, options, self._bar(grid))
             told = (*shown, folds, judge, stated, gamma, per_cell)
-            if not grid.of_rows:
+            if not self._in_stages(grid, distinct):
                 return self._walked(GridSearch(*told))
             staged = MetricSearch(*told, kinds=self._kinds(distinct))
             return self._walked(staged, partial(search_in_stages, staged, self._sizes()))
@@ -406,6 +406,11 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         searched = (("scale", len(scales) > 1), ("metric", bool(self._kinds(views.distinct))))
         of_rows = tuple(name for name, there in searched if there)
         return replace(grid, widths=tuple(widths), of_rows=of_rows)
+
+    def _in_stages(self, grid: Grid, distinct: Distinct) -> bool:
+        """Return whether not all of a grid is scored on all rows: where widths are our own."""
+        several = grid.of_kernels and distinct.rows.device is None
+        return bool(grid.of_rows) or (several and self._automatic("auto"))
 
     def _sizes(self) -> StageSizes:
         """Return the sizes of the stages of a search."""
