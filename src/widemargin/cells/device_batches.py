@@ -26,7 +26,7 @@ from widemargin.qp.margin_batch import solve_margin_batch
 _NUMBERS = 1 << 28
 # Entries are filled up to the largest of a batch: those below this part of its size, less some
 # rows, wait for the next one.
-_FILLED = 0.5
+_FILLED = 0.3
 _FILLED_ROWS = 16
 # Matrices that an entry needs at a time: kernel values, those inside the margin, a factor, and what
 # is made on the way.

@@ -20,8 +20,10 @@ from widemargin.device.in_place import scale_to_unit, solve_spd, written
 
 Flags = NDArray[np.bool_]
 
-# Rows up to which systems are factorised at once.
-_FACTORISED = 384
+# Rows up to which systems are factorised at once,
+_FACTORISED = 640
+# and up to which one is that is alone: steps of conjugate gradients wait for launches there.
+_FACTORISED_ALONE = 2048
 # Steps of conjugate gradients before factors take over,
 _STEPS = 160
 # and how many are taken before residuals are looked at.
@@ -70,7 +72,8 @@ class Systems:
         kind = self.matrices.dtype
         matrices = scale_to_unit(device, self.matrices, xp.astype(scale, kind))
         values = xp.astype(scale * right, kind)[:, :, None]
-        if stiff.all() or matrices.shape[1] <= _FACTORISED:
+        few = _FACTORISED if matrices.shape[0] > 1 else _FACTORISED_ALONE
+        if stiff.all() or matrices.shape[1] <= few:
             found = solve_spd(device, matrices, values)
             return scale * xp.astype(found[:, :, 0], xp.float64), stiff
         begin = xp.astype(start * xp.sqrt(diagonal), kind)[:, :, None]

@@ -8,8 +8,8 @@ minimum of the present quadratic piece is
 and the step towards it is as long as is best for the objective itself (``batch_line_search``). All
 machines take a round together, because a GPU waits for orders and not for arithmetic: kernel values
 among the rows of A are gathered, which are few of many, and systems of about one size are solved at
-once (``batch_systems``). The first point is the machine of one row in eight, and so on down to a
-few hundred rows.
+once (``batch_systems``). The first point is the machine of one row in twelve, and so on down to
+a few thousand rows.
 
 Two points of the dual are looked at: ξ / ridge, and the coefficients themselves as far as they have
 the right sign, each times its best factor. The former is exact at a solution; the latter does not
@@ -49,8 +49,8 @@ _OF_TOL = 0.1
 # The gap from which on systems are solved to it: factors give digits that nobody asks for above.
 _FINE = 1e-5
 # Rows from which the machine of a part of them comes first, and one in how many these are.
-_WORTH_A_START = 2000
-_ONE_IN = 8
+_WORTH_A_START = 6000
+_ONE_IN = 12
 # The gap of that machine.
 _START_TOL = 0.05
 # Numbers in the matrices that are gathered at a time, if nothing else is said.

@@ -31,6 +31,9 @@ _BRACKET = 0.1
 _TRIES = 20
 # Rows, in multiples of the vectors, that are enough to judge a step's length.
 _JUDGES = 8
+# Scores that are looked at at a length, where those of all rows would be many times as many: those
+# of a sample cost as much as the launches.
+_SCORES_OF_JUDGES = 1 << 24
 # An objective that falls by less than this is at the end of its digits.
 _DIGITS = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-14}
 # A step that multiplies an objective by more than this went astray, and is taken back.
@@ -246,11 +249,7 @@ class Descent:
         direction = self._direction(state.gradient, state.newton, live)[:, live]
         if self.constraints is not None:
             self.constraints.make_feasible(direction, live)
-        kept = self.shards.judges(state.n_rows, self.basis.size)
-        # Where values must be computed again, a pass is dear: the rows whose values are kept, a
-        # random sample, say how far to go, until they have been wrong.
-        enough = kept >= _JUDGES * self.basis.size and self._trusts_sample
-        judges = kept if enough else state.n_rows
+        judges = self._judges(state, len(live))
         length = self._line_search(state, direction, judges, live)
         beta = state.beta.copy()
         beta[:, live] += length * direction
@@ -277,6 +276,18 @@ class Descent:
             steps=state.steps + 1,
             tired=state.tired + 1 if idle else 0,
         )
+
+    def _judges(self, state: SpanState, columns: int) -> int:
+        """Return how many of the first rows, a random sample, say how far to go.
+
+        Where values must be computed again, a pass is dear: it is those whose values are kept. On
+        a device, whose passes are cheap, a sample is enough where there are scores in many
+        problems. When a sample has been wrong, it is all rows from then on.
+        """
+        kept, least = self.shards.judges(state.n_rows, self.basis.size), _JUDGES * self.basis.size
+        if self.shards.device is not None:
+            kept = min(kept, max(least, _SCORES_OF_JUDGES // columns))
+        return kept if kept >= least and self._trusts_sample else state.n_rows
 
     def _taken_back(
         self, state: SpanState, after: SpanState, live: IndexArray, risen: IndexArray

@@ -19,14 +19,14 @@ from scipy.linalg import lapack
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.device import Array, Device, DeviceKernel, to_numpy
 from widemargin.device.in_place import cholesky, choleskys, solve_lower, solve_upper
-from widemargin.device.pivoting import pivoted_cholesky
 from widemargin.kernels import Kernel
 from widemargin.kernels.kernel import check_diagonal, check_finite
 from widemargin.rows import Rows
 from widemargin.span.basis import Basis, Vectors, joined
 
-# New vectors from which pivots are found on a GPU: fewer take longer to launch than to compute.
-PIVOTS_THERE = 1024
+# New vectors of a GPU whose pivots are found together, on this machine: there, every pivot would
+# wait for several launches.
+_AT_A_TIME = 512
 # Bytes of matrices that are factorised, or solved with, at a time.
 _STACK_BYTES = 1 << 31
 
@@ -48,23 +48,23 @@ class DeviceBasis(Basis):
     ----------
     there : _Matrices
         K_z and L on the device.
-    pivots_there : int
-        New vectors from which pivots are found there.
+    at_a_time : int
+        New vectors that join together where some lie in the span of others.
     """
 
     there: _Matrices
-    pivots_there: int
+    at_a_time: int
 
     @classmethod
-    def on(cls, device: Device, pivots_there: int | None = None) -> DeviceBasis:
+    def on(cls, device: Device, at_a_time: int | None = None) -> DeviceBasis:
         """Return the basis of no vectors."""
         nothing = device.zeros((0, 0), np.float64)
-        if pivots_there is None:
-            pivots_there = PIVOTS_THERE if device.is_cuda else 1 << 62
+        if at_a_time is None:
+            at_a_time = _AT_A_TIME if device.is_cuda else 1 << 62
         vectors = Vectors(np.empty((0, 0)), np.empty(0, dtype=np.intp))
         unknown = np.empty((0, 0))
         there = _Matrices(device, nothing, nothing)
-        return cls(vectors, unknown, unknown, there, pivots_there)
+        return cls(vectors, unknown, unknown, there, at_a_time)
 
     @property
     def size(self) -> int:
@@ -103,7 +103,14 @@ class DeviceBasis(Basis):
             remainder = square * 1.0
         # What rounding leaves of a vector in the span is no vector.
         least = largest * max(tolerance, (old + len(new)) * float(np.finfo(float).eps))
-        chosen, corner = self._pivots(remainder, least)
+        pivots = self._pivots(remainder, least)
+        if pivots is None:
+            basis = self
+            for begin in range(0, len(new), self.at_a_time):
+                part = new[np.arange(begin, min(begin + self.at_a_time, len(new)))]
+                basis = basis.extended(kernel, part, tolerance, rows)
+            return basis
+        chosen, corner = pivots
         index = device.index(chosen)
         below, cross = xp.take(below, index, axis=0), xp.take(cross, index, axis=0)
         square = xp.take(xp.take(square, index, axis=0), index, axis=1)
@@ -113,18 +120,15 @@ class DeviceBasis(Basis):
         vectors = joined(self.vectors, new[chosen])
         return replace(self, vectors=vectors, there=_Matrices(device, gram, factor))
 
-    def _pivots(self, matrix: Array, least: float) -> tuple[IndexArray, Array]:
-        """Return the pivots of a matrix, and the factor of their rows."""
+    def _pivots(self, matrix: Array, least: float) -> tuple[IndexArray, Array] | None:
+        """Return the pivots of a matrix, and the factor of their rows; None if it is too large."""
         device, xp = self.there.device, self.there.device.xp
-        if matrix.shape[0] >= self.pivots_there:
-            # Where no row lies in the span of those before it, there is nothing to choose, and one
-            # factorisation is a hundredth of the steps of a pivoted one.
+        if matrix.shape[0] > self.at_a_time:
+            # Where no row lies in the span of those before it, there is nothing to choose.
             factor = cholesky(device, matrix * 1.0)
             if factor is not None and float(xp.min(xp.linalg.diagonal(factor))) ** 2 > least:
                 return np.arange(matrix.shape[0]), factor
-            chosen, upper = pivoted_cholesky(device, matrix, least)
-            corner = xp.take(upper, device.index(chosen), axis=1).mT
-            return chosen, xp.tril(corner)
+            return None
         packed, pivots, rank, _ = lapack.dpstrf(to_numpy(matrix), lower=1, tol=least, overwrite_a=0)
         if rank and not packed[0, 0] ** 2 > least:
             rank = 0

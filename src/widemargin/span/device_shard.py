@@ -188,6 +188,12 @@ class DeviceShard:
         """Return the scores of all rows, in their first order."""
         return self._first_order(to_numpy(self._scores))
 
+    def scores_at(self, index: IndexArray, columns: IndexArray) -> Values:
+        """Return the scores of some rows, by their first order, in some problems."""
+        place = self.device.index(np.argsort(self.order)[index])
+        rows = self.device.xp.take(self._scores, place, axis=0)
+        return to_numpy(self.device.xp.take(rows, self.device.index(columns), axis=1))
+
     def _spans(self, stop: int, first: int = 0) -> list[slice]:
         step = max(1024, _SCORES_AT_A_TIME // self.problem.n_problems)
         return [slice(a, min(stop, a + step)) for a in range(first, stop, step)]

@@ -159,6 +159,10 @@ class SpanFit(Solver[SpanState]):
         """Return the scores of all rows, in their first order."""
         return self.shards.scores()
 
+    def scores_at(self, index: IndexArray, columns: IndexArray) -> Values:
+        """Return the scores of some rows, by their first order, in some problems."""
+        return self.shards.scores_at(index, columns)
+
     # The methods of a solver.
 
     @_overflow_shows_in_the_sums

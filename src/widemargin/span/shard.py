@@ -259,6 +259,11 @@ class Shard:
         """Return the scores of all rows, in their first order."""
         return self._first_order(self.scores)
 
+    def scores_at(self, index: IndexArray, columns: IndexArray) -> Values:
+        """Return the scores of some rows, by their first order, in some problems."""
+        place: Values = self.scores[np.argsort(self.order)[index]]
+        return place[:, columns]
+
     def outcome(self) -> Outcome:
         """Return how the scores of all rows agree with their labels."""
         first = replace(

@@ -370,6 +370,10 @@ class Shards:
         """Return the scores of all rows that are here, in their first order."""
         return self.only.scores_in_order()
 
+    def scores_at(self, index: IndexArray, columns: IndexArray) -> Values:
+        """Return the scores of some rows that are here, by their first order, in some problems."""
+        return self.only.scores_at(index, columns)
+
 
 def sum_of(matrices: Sequence[Matrix]) -> Matrix:
     """Return the sum of matrices, added in their order; the one itself if there is no other."""

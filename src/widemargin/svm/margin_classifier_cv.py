@@ -408,9 +408,9 @@ class MarginClassifierCV(CallbackSupportMixin, AnswersByBest):
         return replace(grid, widths=tuple(widths), of_rows=of_rows)
 
     def _in_stages(self, grid: Grid, distinct: Distinct) -> bool:
-        """Return whether not all of a grid is scored on all rows: where widths are our own."""
+        """Return whether not all of a grid is scored on all rows: where it is our own."""
         several = grid.of_kernels and distinct.rows.device is None
-        return bool(grid.of_rows) or (several and self._automatic("auto"))
+        return bool(grid.of_rows) or (several and self._automatic(self.kernels))
 
     def _sizes(self) -> StageSizes:
         """Return the sizes of the stages of a search."""

@@ -13,7 +13,7 @@ from sklearn.metrics import check_scoring
 from widemargin.arrays import IndexArray, Matrix
 from widemargin.folds import Folds
 from widemargin.loop import Stop
-from widemargin.problem import Problem, class_scores, winners
+from widemargin.problem import Problem, class_scores, places_of_winners, winners
 
 
 class HeldOut(ClassifierMixin, BaseEstimator):
@@ -63,12 +63,13 @@ class Judge:
         """Return the score of rows with decision values, a column for each problem."""
         if not len(rows):
             return float("nan")
-        held = HeldOut(self.classes, values[:, 0] if values.shape[1] == 1 else values)
-        y = self.classes[self.code[rows]]
+        values = values[:, 0] if values.shape[1] == 1 else values
         if self.scoring is None:
             # scikit-learn's `accuracy_score` takes longer than small machines do.
             weight = self.weight[rows]
-            return float(weight[held.predict(rows) == y].sum() / weight.sum())
+            right = places_of_winners(values) == self.code[rows]
+            return float(weight[right].sum() / weight.sum())
+        held, y = HeldOut(self.classes, values), self.classes[self.code[rows]]
         return float(check_scoring(held, scoring=self.scoring)(held, rows[:, None], y))
 
     def score_of_parts(

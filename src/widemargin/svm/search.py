@@ -46,12 +46,17 @@ def scores_in_span(
         # Without bounds the gap says nothing; the solver itself knows when it is stuck.
         inner = replace(options, deadline=until, patience=options.max_iter, prove=False)
         solver, result = solve_in_span(problem.in_folds(folds, Cs[chosen]), inner)
-        values = solver.scores().reshape(problem.n, len(chosen), folds.n, -1)
+        shape = len(chosen), folds.n, problem.n_problems
+        column = np.arange(np.prod(shape)).reshape(shape)
+        held = [held_out(problem, folds, k, judge) for k in range(folds.n)]
+        values = [
+            solver.scores_at(place, column[:, k].ravel()) for k, (_, place) in enumerate(held)
+        ]
         for c, number in enumerate(chosen):
-            for k in range(folds.n):
-                test, place = held_out(problem, folds, k, judge)
-                decision = values[place, c, k].astype(np.float64)
-                scores[number, k] = judge.score(test, of_classes(problem, decision))
+            of_C = slice(c * problem.n_problems, (c + 1) * problem.n_problems)
+            for k, (test, _) in enumerate(held):
+                decision = of_classes(problem, values[k][:, of_C])
+                scores[number, k] = judge.score(test, decision)
         if result.stop.kind is Ended.MAX_TIME or result.stop.kind.by_user:
             cut_by = result.stop
         if result.stop.kind.by_user:
