@@ -16,6 +16,7 @@ from widemargin import (
     MaxMarginDA,
     PairwiseAccuracyDA,
     SpanMap,
+    SparseMarginClassifier,
 )
 
 ESTIMATORS = [
@@ -31,6 +32,7 @@ ESTIMATORS = [
     KernelFisherDA(),
     KernelFisherDA(solver="span", n_vectors=10),
     PairwiseAccuracyDA(),
+    SparseMarginClassifier(3),
 ]
 
 

@@ -4,6 +4,7 @@ Nothing here knows labels or solvers. torch and CuPy are imported when an array 
 a user names a device.
 """
 
+from widemargin.device.device_gradients import check_moved_on_device, pulled_there
 from widemargin.device.device_kernels import DeviceKernel, can_be_shifted, check_on_device
 from widemargin.device.device_rows import DeviceRows, block_on_device, blocks_on_device, moments
 from widemargin.device.kept import kernel_with
@@ -27,6 +28,7 @@ __all__ = [
     "block_on_device",
     "blocks_on_device",
     "can_be_shifted",
+    "check_moved_on_device",
     "check_on_device",
     "device_of",
     "exact_products",
@@ -35,6 +37,7 @@ __all__ = [
     "kernel_with",
     "moments",
     "named_device",
+    "pulled_there",
     "to_numpy",
     "worked_on",
 ]

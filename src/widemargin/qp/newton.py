@@ -75,6 +75,18 @@ class Features(ABC):
     def block(self, where: slice | IndexArray) -> Any:
         """Return some of the rows, dense or CSR."""
 
+    def some(self, block: Any, index: IndexArray) -> Any:
+        """Return some rows of a block."""
+        return block[index]
+
+    def here(self, index: IndexArray) -> Any:
+        """Return some of the rows, on this machine."""
+        return self.block(index)
+
+    def whole(self) -> Matrix | None:
+        """Return all rows, on this machine; None where they are not in memory."""
+        return None
+
     def single_threaded(self) -> Features:
         """Return the same rows, to be read by one thread."""
         alone = copy(self)
@@ -137,6 +149,10 @@ class DenseFeatures(Features):
     def block(self, where: slice | IndexArray) -> Matrix:
         """Return some of the rows."""
         return self.G[where]
+
+    def whole(self) -> Matrix:
+        """Return all rows."""
+        return self.G
 
     def parts(self, index: IndexArray) -> Iterator[IndexArray]:
         """Yield all of them: where all rows are in memory, some fit in twice."""
@@ -356,7 +372,8 @@ class Newton:
             for state in states if self.formed else ():
                 stiff, bent = state.problem.stiff, np.flatnonzero(_is_bent(state.piece[where]))
                 if len(bent) < block.shape[0]:
-                    curvatures.append(features.curved(block[bent], stiff[where][bent]))
+                    some = features.some(block, bent)
+                    curvatures.append(features.curved(some, stiff[where][bent]))
                     continue
                 if id(stiff) not in whole:
                     whole[id(stiff)] = features.curved(block, stiff[where])
@@ -496,8 +513,9 @@ class _State:
         rows = features.block(changed)
         self.gradient -= features.pulled(rows, (cut(new) - straight)[None])[0]
         # Apart, for the product of a matrix with itself costs half of another.
-        gained = features.curved(rows[np.flatnonzero(joined)], stiff[joined])
-        self.matrix += gained - features.curved(rows[np.flatnonzero(left)], stiff[left])
+        came, went = (features.some(rows, np.flatnonzero(each)) for each in (joined, left))
+        gained = features.curved(came, stiff[joined])
+        self.matrix += gained - features.curved(went, stiff[left])
 
 
 def best_start(

@@ -37,7 +37,7 @@ from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.intervals import IntervalProblem
 from widemargin.loop import Deadline, signed_gap
 from widemargin.qp.interval_dual import best_bias, solve_interval_dual
-from widemargin.qp.newton import DenseFeatures, Features, Newton, Piecewise
+from widemargin.qp.newton import Features, Newton, Piecewise
 from widemargin.span.smoothed import Smoothed, column
 from widemargin.sparse.marginal import Marginal, VectorSpan
 from widemargin.threads import ordered_map
@@ -186,10 +186,11 @@ class _Machine:
             return found
         if self.deadline.passed:
             return found
-        if not isinstance(self.features, DenseFeatures):
+        whole = self.features.whole()
+        if whole is None:
             # There is no room for the other solver.
             return found
-        F = np.ascontiguousarray(self.features.G[:, :-1])
+        F = np.ascontiguousarray(whole[:, :-1])
         if 0.0 < float(np.abs(F).max(initial=0.0)) < _LEAST_FEATURE:
             return found
         other = solve_interval_dual(
@@ -296,7 +297,7 @@ class _Machine:
         alpha = near.copy()
         alpha[free] = 0.0
         x = self._sums(alpha)
-        rows = self.features.block(free)[:, :-1]
+        rows = self.features.here(free)[:, :-1]
         matrix = np.ones((size + 1, size + 1))
         matrix[:size, :size] = rows @ rows.T
         matrix[size, size] = 0.0

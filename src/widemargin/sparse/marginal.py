@@ -36,10 +36,12 @@ import numpy as np
 from scipy.linalg import LinAlgError, solve_triangular
 
 from widemargin.arrays import IndexArray, Matrix, Vector
+from widemargin.device import pulled_there
 from widemargin.expansion import Expansion
 from widemargin.kernels import RBF, Kernel
 from widemargin.qp.newton import DenseFeatures, Features
 from widemargin.rows import Rows, rows_per_block
+from widemargin.sparse.device_features import DeviceFeatures
 
 # ε, relative to the mean diagonal of K_z.
 RIDGE = 1e-8
@@ -133,6 +135,8 @@ def features_of(rows: Rows, kernel: Kernel, Z: Matrix, root: Matrix, with_one: b
     intercept = np.zeros(len(Z))
     if with_one:
         root, intercept = np.pad(root, ((0, 0), (0, 1))), np.append(intercept, 1.0)
+    if rows.device is not None:
+        return DeviceFeatures(rows, kernel, Z, root, intercept)
     features = Expansion(kernel, Z, root, intercept)
     if 8 * rows.shape[0] * (len(Z) + 1) > _FEATURES_SHARE * rows.memory:
         return _Computed(rows, features)
@@ -202,9 +206,12 @@ class VectorSpan:
         # The ridge is a multiple of the mean diagonal, which moves with the vectors too.
         inner[np.diag_indices(t)] += RIDGE / t * float(np.trace(inner))
         total: Matrix = quadratic * self.kernel.gradient(Z, Z, inner)
+        active = np.flatnonzero(pull.any(axis=1))
+        if self.rows.device is not None:
+            self.n_kernel += (len(active) + t) * t
+            return total - pulled_there(self.rows, self.kernel, Z, beta, pull, active)
         if type(self.kernel) is not RBF:
             space = None
-        active = np.flatnonzero(pull.any(axis=1))
         visit = partial(_pulled, self.kernel, Z, beta, pull, active, space)
         for part in self.rows.scan(visit, active, width=3 * t):
             total -= part

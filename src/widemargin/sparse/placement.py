@@ -17,10 +17,11 @@ from scipy.linalg import block_diag
 
 from widemargin.arrays import Matrix, Vector
 from widemargin.certificate import Certificate
+from widemargin.device import moments, to_numpy
 from widemargin.expansion import Expansion
 from widemargin.loop import Deadline, Ended, Stop, signed_gap
 from widemargin.problem import Problem, winners
-from widemargin.rows import weighted_moments
+from widemargin.rows import Rows
 from widemargin.sparse.sparse_options import FittedSparse, SparseOptions
 from widemargin.sparse.vector_search import Found, insisted, minimise
 from widemargin.sparse.vector_start import first_vectors, sample_of
@@ -69,8 +70,8 @@ class _Placement:
         self.sample: Problem | None = None
         if problem.n > 2 * options.sizes.first_rows:
             self.sample = sample_of(problem, options.sizes.first_rows)
-        moments = weighted_moments(problem.rows, problem.weight)
-        self.length = float(np.sqrt(moments.variance.mean()))
+        found = moments(problem.rows, problem.weight)
+        self.length = float(np.sqrt(found.variance.mean()))
 
     def curve(self, enough: Stop | None) -> list[Found]:
         """Return the vectors after each stage of growth.
@@ -168,10 +169,17 @@ class _Placement:
     def _felt(self, last: Found) -> Vector:
         """Return how much rows suffer from the machine so far, as weights that are never zero."""
         problem = self.problem
-        scores = Expansion(problem.kernel, *_joined([last])).values(problem.rows)
+        scores = _values(Expansion(problem.kernel, *_joined([last])), problem.rows)
         felt = self.options.function(problem, self.options.deadline).losses(scores)
         # Rows that are content may join where too few others are left.
         return felt + 1e-9 * problem.weight * max(1.0, float(felt.max()))
+
+
+def _values(machines: Expansion, rows: Rows) -> Matrix:
+    """Return the scores of rows, wherever they are."""
+    if rows.device is None:
+        return machines.values(rows)
+    return to_numpy(machines.values_there(rows))
 
 
 def _stages(n_vectors: int, grow: str | None) -> list[int]:
@@ -223,7 +231,7 @@ def _growth_curve(
         line: dict[str, float] = {"n_vectors": len(machines.vectors)}
         if options.judge is not None:
             name, judged = options.judge
-            line[name] = judged(problem, machines.values(problem.rows))
+            line[name] = judged(problem, _values(machines, problem.rows))
         lines.append(line | {"W": sum(each.certificate.primal for each in found)})
     return {name: np.array([line[name] for line in lines]) for name in lines[0]}
 

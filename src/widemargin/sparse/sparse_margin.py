@@ -7,6 +7,8 @@ from typing import Any
 from widemargin.base import parameters as check
 from widemargin.base.classifier import KernelClassifier
 from widemargin.base.parameters import keyword, parameters, positional
+from widemargin.base.placing import check_device
+from widemargin.device import Device, check_moved_on_device
 from widemargin.expansion import Earlier, Fitted
 from widemargin.loop import Resources
 from widemargin.problem import Problem
@@ -65,6 +67,11 @@ class SparseMarginClassifier(KernelClassifier):
         Budget for kernel values, beside the data.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
+    device : str, default=None
+        Where the machine is fitted and asked, as in `MarginClassifier`; None is where X is. On a
+        device there are the kernels "rbf", "inverse_squared_distance", "linear", "poly" and
+        "sigmoid". Where the first vectors are a share of the support vectors, or a reduced set,
+        the exact SVM of the sample is fitted on this machine.
     n_jobs : int, default=None
         Threads; None uses as many as BLAS would. The answer does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -128,6 +135,10 @@ class SparseMarginClassifier(KernelClassifier):
     grow: str | None = keyword(None, check.none_or(check.choice("one", "double")))
     max_iter: int = keyword(200, check.count)
     tol: float = keyword(1e-5, check.not_negative)
+    device: str | None = keyword(None, check_device)
+
+    def _check_on_device(self, device: Device) -> None:
+        check_moved_on_device(self._kernel(1.0), device)
 
     def _fit(self, problem: Problem, resources: Resources, earlier: Earlier | None) -> Fitted:
         return fit_sparse(problem, self._options(resources))

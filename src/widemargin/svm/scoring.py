@@ -152,7 +152,7 @@ class GridScores:
     centers: Matrix | None = None
 
 
-def of_classes(problem: Problem, values: Matrix) -> Matrix:
+def of_classes(problem: Problem, values: NDArray[Any]) -> NDArray[Any]:
     """Return values of which the largest is the answer, from those of all problems."""
     return class_scores(values, len(problem.table)) if problem.partial else values
 
