@@ -15,6 +15,7 @@ from widemargin.device import (
     named_device,
     to_numpy,
 )
+from widemargin.device.copies import block_sent
 from widemargin.rows import as_rows, weighted_moments
 
 
@@ -79,3 +80,19 @@ def test_without_torch_a_device_says_what_to_install(monkeypatch):
 def test_the_namespace_of_an_array_is_its_own():
     X = array_api_strict.asarray([1.0])
     assert device_of(X).xp is array_api_strict
+
+
+def test_blocks_that_are_sent_one_after_another_arrive_as_they_were(device):
+    rng = np.random.default_rng(0)
+    blocks = [rng.normal(size=(700, 300)) for _ in range(6)]
+    sums = []
+    for block in blocks:
+        there = block_sent(device, block.copy())
+        sums.append(device.xp.sum(there @ there.mT))
+    found = [float(each) for each in sums]
+    assert_allclose(found, [(b @ b.T).sum() for b in blocks], rtol=1e-9)
+    frozen = blocks[0].copy()
+    frozen.flags.writeable = False
+    assert_array_equal(to_numpy(block_sent(device, frozen)), frozen)
+    turned = np.asfortranarray(blocks[1])
+    assert_array_equal(to_numpy(block_sent(device, turned)), turned)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from widemargin.arrays import IndexArray, Vector
+from widemargin.device.copies import block_sent
 from widemargin.device.device_keys import hashed_rows, sorted_places
 from widemargin.device.namespace import Array, Device, to_numpy
 from widemargin.rows import Moments, Rows, weighted_moments
@@ -74,7 +75,7 @@ def block_on_device(rows: Rows, device: Device, index: IndexArray | slice) -> Ar
         places = rows.stored_at(np.arange(n)[index] if isinstance(index, slice) else index)
         return device.xp.take(rows.X, device.index(places), axis=0)
     block = rows.block(index)
-    return device.array(block.toarray() if sparse.issparse(block) else block)
+    return block_sent(device, block.toarray() if sparse.issparse(block) else block)
 
 
 def blocks_on_device(rows: Rows, width: int) -> Iterator[tuple[Array, slice]]:
