@@ -99,13 +99,22 @@ def answers(machine: Any, X: Any, y: np.ndarray) -> Found:
     return {"n_test": len(y), "predict_seconds": taken, "accuracy": percent(as_numpy(predicted), y)}
 
 
+def width_of(asked: dict[str, float], X: np.ndarray) -> float:
+    """A multiple of the reciprocal of a mean distance: squared, or of absolute values."""
+    (measure, factor), *_ = asked.items()
+    if measure == "mean_distance":
+        return factor * mean_distance_gamma(X)
+    middle = X.mean(axis=0, dtype=np.float64)
+    return factor / float(np.abs(X - middle).mean(axis=0).sum())
+
+
 def on_device(spec: Spec, data: Dataset, keep: Keep) -> Found:
     """A set, whose rows are where the measurement says."""
     X = np.asarray(data.X_train, dtype=np.float32)
     X_test = np.asarray(data.X_test, dtype=np.float32)
     params = dict(spec["params"])
     if isinstance(params.get("gamma"), dict):
-        params["gamma"] = params["gamma"]["mean_distance"] * mean_distance_gamma(X)
+        params["gamma"] = width_of(params["gamma"], X)
     classes, code = np.unique(data.y_train, return_inverse=True)
     y, y_test = code.astype(np.int64), np.searchsorted(classes, data.y_test)
     place, about = spec["place"], {}

@@ -20,6 +20,8 @@ INTELEX = "SVC (intelex), processor"
 TORCHKM, XRFM = "TorchKM, low rank, defaults", "xRFM, defaults"
 NAIVE = "kernel ridge by torch's Cholesky, on as many rows as vectors"
 REPEATS = 3
+# Columns as they come, which tell classes apart better, and on one scale.
+RAW, STANDARD = "covtype_seven_100000_raw", "covtype_seven_100000"
 WAVES = "waves"
 BLOBS = "make_classification"
 QUICK_ROWS = 3000
@@ -82,6 +84,12 @@ def machines(quick: bool) -> list[OnDevice]:
         ("covtype", "cells", narrow, (THERE, HERE)),
         ("covtype_seven", "cells", narrow, (THERE,)),
         ("covtype_seven_100000", "cells", narrow, (THERE,)),
+        (
+            RAW,
+            "cells",
+            {"kernel": "laplacian", "gamma": {"mean_deviation": 10.0}, "cells": 1000},
+            (THERE,),
+        ),
     ]
     if quick:
         wanted = [(NOTHING, "exact", wide, (THERE,)), (NOTHING, "cells", wide, (THERE,))]
@@ -103,11 +111,8 @@ def machines(quick: bool) -> list[OnDevice]:
         )
     )
     task = "benchmarks.gpu.peers.recursive_features"
-    found.append(
-        _of_set(
-            *(MACHINES, XRFM, "covtype_seven_100000", {}), requires="xrfm", task=task, repeats=1
-        )
-    )
+    for name in (STANDARD, RAW):
+        found.append(_of_set(*(MACHINES, XRFM, name, {}), requires="xrfm", task=task, repeats=1))
     return found
 
 

@@ -10,8 +10,10 @@ from benchmarks.gpu.plan import (
     FLOOR,
     HERE,
     MACHINES,
+    RAW,
     ROWS,
     SEARCHES,
+    STANDARD,
     THERE,
     TORCHKM,
     WAVES,
@@ -156,10 +158,19 @@ def _machine(records: Sequence[Record], name: str, label: str) -> Record | None:
     return next((r for r in mine if (r["dataset"], r["label"]) == (name, label)), None)
 
 
+def _best(found: Sequence[Record | None]) -> Record | None:
+    """The most accurate of some measurements."""
+    done = [each for each in found if value_of(each, "accuracy") is not None]
+    return max(done, key=lambda each: value_of(each, "accuracy") or 0.0, default=None)
+
+
 def _beside_xrfm(records: Sequence[Record]) -> Line:
     """More accurate, or a point less in a tenth of the time."""
-    name = "covtype_seven_100000"
-    ours, theirs = _machine(records, name, labelled("cells", THERE)), _machine(records, name, XRFM)
+    cells = labelled("cells", THERE)
+    ours, theirs = (
+        _best([_machine(records, name, label) for name in (STANDARD, RAW)])
+        for label in (cells, XRFM)
+    )
     mine, peer = value_of(ours, "accuracy"), value_of(theirs, "accuracy")
     share = ratio(value_of(ours, "fit_seconds"), value_of(theirs, "fit_seconds"))
     asked = "covtype, seven classes, 100,000 rows: above xRFM, or a point below in a tenth"

@@ -197,11 +197,13 @@ def intrusion(arrays: Arrays) -> Parts:
     return X_train, y_train, X_test, y_test
 
 
-def lodgepole(n_train: int | None = None, *, seven: bool = False) -> Callable[[Arrays], Parts]:
+def lodgepole(
+    n_train: int | None = None, *, seven: bool = False, scaled: bool = True
+) -> Callable[[Arrays], Parts]:
     """Class 2 (+1) against the rest (−1), 50,000 random rows for the test, standardised.
 
     ``n_train`` random rows train, or all the others; the test rows are the same for any number.
-    ``seven`` leaves all classes as they are.
+    ``seven`` leaves all classes as they are, and without ``scaled`` columns are, too.
     """
 
     def prepare(arrays: Arrays) -> Parts:
@@ -210,8 +212,9 @@ def lodgepole(n_train: int | None = None, *, seven: bool = False) -> Callable[[A
         order = np.random.default_rng(SPLIT_SEED).permutation(len(y))
         held, kept = order[:COVTYPE_TEST_ROWS], order[COVTYPE_TEST_ROWS:][:n_train]
         # Rows first, float64 then: the whole set is 16-bit integers.
-        parts = (arrays["X"][rows].astype(np.float64) for rows in (kept, held))
-        X_train, X_test = standardised(*parts)
+        X_train, X_test = (arrays["X"][rows].astype(np.float64) for rows in (kept, held))
+        if scaled:
+            X_train, X_test = standardised(X_train, X_test)
         return X_train, y[kept], X_test, y[held]
 
     return prepare
@@ -378,6 +381,9 @@ RECIPES: dict[str, Recipe] = {
     "covtype_seven": Recipe(lodgepole(seven=True), "covtype", openml=1596, n_rows=581_012),
     "covtype_seven_100000": Recipe(
         lodgepole(100_000, seven=True), "covtype", openml=1596, n_rows=581_012
+    ),
+    "covtype_seven_100000_raw": Recipe(
+        lodgepole(100_000, seven=True, scaled=False), "covtype", openml=1596, n_rows=581_012
     ),
     "covtype_all": Recipe(every_lodgepole, "covtype", openml=1596, n_rows=581_012),
     "dna": Recipe(as_given, "dna", where=LIBSVM_PAGE + " (dna.scale, dna.scale.t)"),
