@@ -27,8 +27,9 @@ from widemargin.rows import Rows
 from widemargin.span.values import MOST_ROWS, rows_of_block
 
 # Bytes of the values of a block: enough work for a launch, and little beside a device's memory.
-_BLOCK_BYTES = 1 << 28
-# Rows of a block at the most: partial sums of float32 values are added in float64.
+_BLOCK_BYTES = 1 << 30
+# Rows of a block at the most: partial sums of float32 values are added in float64, and those of
+# twice as many rows cost a fit at a large C half as many steps again.
 _MOST_ROWS = 1 << 16
 # Share of the memory budget that the operands of all rows may take.
 _ROWS_SHARE = 0.5

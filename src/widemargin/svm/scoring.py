@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
-from widemargin.arrays import IndexArray, Matrix
+from widemargin.arrays import IndexArray, Matrix, Vector
 from widemargin.folds import Folds
 from widemargin.loop import Stop
 from widemargin.problem import Problem, class_scores, places_of_winners, winners
@@ -72,6 +72,15 @@ class Judge:
         held, y = HeldOut(self.classes, values), self.classes[self.code[rows]]
         return float(check_scoring(held, scoring=self.scoring)(held, rows[:, None], y))
 
+    def accuracies(self, rows: IndexArray, values: NDArray[Any]) -> Vector:
+        """Return the weighted accuracies of several machines, a column of values each."""
+        if not len(rows):
+            return np.full(values.shape[1], np.nan)
+        weight, positive = self.weight[rows], self.code[rows] > 0
+        right = (values > 0) == positive[:, None]
+        found: Vector = weight @ right / weight.sum()
+        return found
+
     def score_of_parts(
         self, rows: IndexArray, values: NDArray[Any], part: IndexArray, n_parts: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -126,6 +135,10 @@ class Noting(Judge):
         k = len(judge.classes)
         nothing = np.full((len(judge.code), 1 if k == 2 else k), np.nan)
         return cls(None, judge.code, judge.weight, judge.classes, nothing)
+
+    def accuracies(self, rows: IndexArray, values: NDArray[Any]) -> Vector:
+        """Take note of the last machine's."""
+        return np.array([self.score(rows, column[:, None]) for column in values.T])
 
     def score(self, rows: IndexArray, values: NDArray[Any]) -> float:
         """Take note of the decision values of rows."""

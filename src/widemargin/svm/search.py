@@ -52,11 +52,15 @@ def scores_in_span(
         values = [
             solver.scores_at(place, column[:, k].ravel()) for k, (_, place) in enumerate(held)
         ]
-        for c, number in enumerate(chosen):
-            of_C = slice(c * problem.n_problems, (c + 1) * problem.n_problems)
+        if problem.n_problems == 1 and judge.scoring is None:
             for k, (test, _) in enumerate(held):
-                decision = of_classes(problem, values[k][:, of_C])
-                scores[number, k] = judge.score(test, decision)
+                scores[chosen, k] = judge.accuracies(test, values[k])
+        else:
+            for c, number in enumerate(chosen):
+                of_C = slice(c * problem.n_problems, (c + 1) * problem.n_problems)
+                for k, (test, _) in enumerate(held):
+                    decision = of_classes(problem, values[k][:, of_C])
+                    scores[number, k] = judge.score(test, decision)
         if result.stop.kind is Ended.MAX_TIME or result.stop.kind.by_user:
             cut_by = result.stop
         if result.stop.kind.by_user:
