@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
+from widemargin import MarginClassifierCV
 from widemargin.device import DeviceRows
 from widemargin.folds import Folds
 from widemargin.kernels import make_kernel
@@ -16,11 +18,13 @@ from widemargin.span import (
     SpanOptions,
     SpanSizes,
     as_strategy,
+    descent,
     fit_span,
     fit_span_with_scores,
     solve_in_span,
 )
 from widemargin.span.device_dual import full_dual_there
+from widemargin.span.device_shard import DeviceShard
 from widemargin.span.span_engine import full_dual
 
 N = 1500
@@ -150,3 +154,28 @@ def test_the_bound_on_the_full_problem_is_that_of_this_machine(device, vectors, 
     solver, _ = solve_in_span(there, _options(landmarks=as_strategy(vectors, 4)))
     # Both are within a gap of their optimum.
     assert_allclose(full_dual_there(there, solver.basis, 0.02, 20), full_dual(solver), rtol=0.03)
+
+
+def test_a_sample_judges_the_steps_of_many_problems_and_the_answer_is_as_good(device, monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(2000, 3))
+    y = (np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=2000) > 0).astype(int)
+    given = {"Cs": 6, "gammas": [0.5], "engine": "span", "max_vectors": 30, "cv": 3}
+    search = MarginClassifierCV(**given, kernels=None, random_state=0, n_jobs=1)
+    looked = []
+    along = DeviceShard.look_along
+
+    def watched(self, direction, live, n_rows, judges, lengths):
+        looked.append((judges, n_rows))
+        return along(self, direction, live, n_rows, judges, lengths)
+
+    monkeypatch.setattr(DeviceShard, "look_along", watched)
+    whole = clone(search).fit(device.array(X), y)
+    assert all(judges == n_rows for judges, n_rows in looked)
+    looked.clear()
+    monkeypatch.setattr(descent, "_SCORES_OF_JUDGES", 1800)
+    sampled = clone(search).fit(device.array(X), y)
+    assert any(judges < n_rows for judges, n_rows in looked)
+    scores = [each.cv_results_["mean_test_score"] for each in (whole, sampled)]
+    assert_allclose(scores[0], scores[1], atol=5e-3)
+    assert sampled.best_estimator_.certificate_.gap <= 1e-3

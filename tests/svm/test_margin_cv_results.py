@@ -5,11 +5,14 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score
 
 from tests.reference.searches import (
     CS,
@@ -27,8 +30,10 @@ from tests.reference.searches import (
     stratified,
 )
 from widemargin import MarginClassifier
+from widemargin.problem import winners
 from widemargin.span import SpanFit
 from widemargin.svm import search as search_module
+from widemargin.svm.scoring import Judge
 
 # Results.
 
@@ -340,3 +345,21 @@ def test_little_memory_gives_the_same_scores_also_where_matrices_are_ill_conditi
     assert_allclose(
         much.cv_results_["mean_test_score"], little.cv_results_["mean_test_score"], atol=0.01
     )
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 10**6))
+def test_accuracies_of_several_machines_are_those_of_each(n, n_machines, seed):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.normal(size=(n, n_machines)), 1)
+    classes, code = np.array(["no", "yes"]), rng.integers(2, size=60)
+    judge = Judge(None, code, rng.uniform(0.1, 2.0, size=60), classes)
+    rows = rng.choice(60, n, replace=False)
+    found = judge.accuracies(rows, values)
+    expected = [
+        accuracy_score(classes[code[rows]], winners(classes, v), sample_weight=judge.weight[rows])
+        for v in values.T
+    ]
+    assert_allclose(found, expected)
+    assert_allclose([judge.score(rows, v[:, None]) for v in values.T], expected)
+    assert np.isnan(judge.accuracies(rows[:0], values[:0])).all()

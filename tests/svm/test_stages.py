@@ -10,9 +10,10 @@ from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
 from widemargin import MarginClassifier, MarginClassifierCV
-from widemargin.base.fold_metrics import _some_of_every_class
+from widemargin.base.fold_metrics import FoldMetrics, _some_of_every_class
 from widemargin.base.found import Found
 from widemargin.metric.metric_rounds import MetricRounds
+from widemargin.svm import metric_search
 from widemargin.svm.grid import Grid
 
 
@@ -40,7 +41,9 @@ def test_columns_of_different_scales_are_learnt_as_standard_ones():
     assert search.score(raw[400:], y[400:]) > 0.9
 
 
-def test_random_labels_gain_nothing_by_the_score_of_the_search():
+def test_random_labels_gain_nothing_by_the_score_of_the_search(monkeypatch):
+    # In all folds, also where a search would leave them.
+    monkeypatch.setattr(metric_search, "_no_better", lambda parts, without: False)
     rng = np.random.default_rng(0)
     gains = []
     for _ in range(5):
@@ -175,3 +178,57 @@ def test_a_search_without_scores_names_the_combination_that_is_known_to_be_good(
     found.scores[0, 1] = 0.5
     found.finished[0] = True
     assert found.best() == (2, 0.5)
+
+
+def learned_folds(monkeypatch):
+    """The folds for which metrics are learned."""
+    seen = []
+    learned = FoldMetrics._learned
+
+    def noted(self, kind, rounds, fold):
+        seen.append((kind, rounds, fold))
+        return learned(self, kind, rounds, fold)
+
+    monkeypatch.setattr(FoldMetrics, "_learned", noted)
+    return seen
+
+
+def test_a_metric_that_is_no_better_in_two_folds_is_left(monkeypatch):
+    """Two columns, of the same use: all that a metric could do is to tell them apart."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 2))
+    y = (np.linalg.norm(X, axis=1) + 0.5 * rng.normal(size=240) > 1.2).astype(int)
+    left = []
+    for seed in range(4):
+        seen = learned_folds(monkeypatch)
+        order = np.random.default_rng(seed).permutation(240)
+        found = MarginClassifierCV(Cs=4, random_state=0).fit(X[order], y[order])
+        results = found.cv_results_
+        for kind in ("diagonal", "full"):
+            folds = {fold for name, rounds, fold in seen if name == kind and rounds == 1}
+            if folds <= {0, 1}:
+                left.append(kind)
+                own = [each["metric"] is not None for each in results["params"]]
+                assert np.isnan(results["split2_test_score"][own]).any()
+        monkeypatch.undo()
+        assert np.isfinite(found.best_score_)
+    assert left
+
+
+def test_a_metric_that_helps_is_learned_in_all_folds(monkeypatch):
+    seen = learned_folds(monkeypatch)
+    X, y = noisy()
+    found = MarginClassifierCV(Cs=4, random_state=0).fit(X, y)
+    assert found.best_params_["metric"] is not None
+    assert {fold for _, rounds, fold in seen if rounds == 1} >= {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
+def test_threads_do_not_change_what_is_chosen_in_metrics(scoring):
+    X, y = noisy(500, 6)
+    search = MarginClassifierCV(Cs=4, random_state=0, scoring=scoring)
+    found = search.set_params(n_jobs=1).fit(X, y)
+    again = MarginClassifierCV(Cs=4, random_state=0, scoring=scoring, n_jobs=3).fit(X, y)
+    scores = [each.cv_results_["mean_test_score"] for each in (found, again)]
+    np.testing.assert_array_equal(*scores)
+    assert found.best_params_ == again.best_params_

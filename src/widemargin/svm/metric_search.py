@@ -18,9 +18,11 @@ from widemargin.base.progress import ProgressBar
 from widemargin.base.widths import Width
 from widemargin.cells.engine_choice import ChoiceOptions
 from widemargin.problem import Problem
+from widemargin.rows import threads_within
 from widemargin.svm.grid import Grid
 from widemargin.svm.grid_search import GridSearch
 from widemargin.svm.scoring import GridScores
+from widemargin.threads import ordered_map
 
 # Columns up to which a metric is a matrix: its root takes their third power.
 _MOST_COLUMNS = 300
@@ -28,6 +30,8 @@ _MOST_COLUMNS = 300
 _ROUNDS = 3
 # Values of C on either side of the best that a metric is tried with.
 _BESIDE = 2
+# Folds after which a metric is left that was better in none of them, at no C.
+_FOLDS_OF_TRIAL = 2
 # Widths beyond those of the grid at the most.
 _BEYOND = 4
 # A kernel whose distances depend on the axes.
@@ -221,26 +225,63 @@ class MetricSearch(GridSearch):
         widths = [self.grid.widths[w] for w in group]
         if widths[0].metric is None:
             return super().scored(group, options)
-        parts: list[list[GridScores]] = []
         some_Cs = self._near(self.metrics.steps[str(widths[0].metric), widths[0].rounds].C)
         grid = replace(self.grid, Cs=self.grid.Cs[some_Cs])
-        for k in range(self.folds.n):
-            alone = self.folds.some([k])
+        workers = self._folds_at_a_time(group, options)
+        inside = replace(options, threads=max(1, options.threads // workers))
+        n = self.folds.n
 
-            def stated(width: Width, k: int = k) -> tuple[Problem, Problem]:
-                return self.metrics.problems(width, k)
+        def scored(k: int) -> list[GridScores]:
+            until = options.deadline.part(min(1.0, workers / (n - k)))
+            return self._scored_in_fold(k, group, grid, replace(inside, deadline=until))
 
-            until = options.deadline.part(1.0 / (self.folds.n - k))
-            bar = ProgressBar("", len(group), shown=False)
-            told = (grid, 1, replace(options, deadline=until), bar, alone, self.judge)
-            inner = GridSearch(*told, stated, self.gamma)
-            inner.engines = self.engines
-            engine = self.engines[group.start]
-            each = [group] if engine == "exact" else [range(w, w + 1) for w in group]
-            parts.append([found for some in each for found in inner.scored(some, told[2])])
+        without, deadline = self._of_the_best(), options.deadline
+        parts: list[list[GridScores]] = []
+        for folds in (range(min(n, _FOLDS_OF_TRIAL)), range(_FOLDS_OF_TRIAL, n)):
+            with deadline.ends_on_interrupt():
+                parts += ordered_map(scored, folds, workers, deadline.interrupt)
+            if _no_better(parts, without):
+                break
+        missing = np.full((len(grid.Cs), n - len(parts)), np.nan)
+        cut = deadline.stop if deadline.passed else None
+        parts.append([GridScores(missing, cut) for _ in widths])
         self.bar.advance(float(len(group)))
         joined = [_joined([part[w] for part in parts]) for w in range(len(group))]
         return [self._among_all(each, some_Cs) for each in joined]
+
+    def _folds_at_a_time(self, group: range, options: ChoiceOptions) -> int:
+        """Return how many folds are worked on beside each other: exact machines are one call each.
+
+        Where there are many problems they keep threads busy; a user's score may not be for threads.
+        """
+        problem, _ = self.stated(self.grid.widths[group.start])
+        alone = self.engines[group.start] != "exact" or problem.n_problems >= options.threads
+        if alone or self.judge.scoring is not None:
+            return 1
+        # The matrix of a fold, one to learn a metric from, and what is made on the way.
+        return threads_within(options.memory, 3 * 8 * problem.n**2, options.threads)
+
+    def _scored_in_fold(
+        self, k: int, group: range, grid: Grid, options: ChoiceOptions
+    ) -> list[GridScores]:
+        """Return the scores of widths in the metric of a fold."""
+
+        def stated(width: Width) -> tuple[Problem, Problem]:
+            return self.metrics.problems(width, k)
+
+        told = (grid, 1, options, ProgressBar("", len(group), shown=False), self.folds.some([k]))
+        inner = GridSearch(*told, self.judge, stated, self.gamma)
+        inner.engines = self.engines
+        exact = self.engines[group.start] == "exact"
+        each = [group] if exact else [range(w, w + 1) for w in group]
+        return [found for some in each for found in inner.scored(some, options)]
+
+    def _of_the_best(self) -> Vector:
+        """Return the score of the best combination in each fold."""
+        index, _ = self.found.best()
+        n = len(self.grid.widths)
+        scores: Vector = self.found.scores[index % n, index // n]
+        return scores
 
     def _near(self, C: float) -> slice:
         """Return where the values of C are that a metric is tried with: near the one without."""
@@ -258,6 +299,12 @@ def _joined(parts: Sequence[GridScores]) -> GridScores:
     """Return scores of all folds from those of each."""
     cuts: list[Any] = [each.cut for each in parts if each.cut is not None]
     return GridScores(np.hstack([each.scores for each in parts]), cuts[0] if cuts else None)
+
+
+def _no_better(parts: Sequence[Sequence[GridScores]], without: Vector) -> bool:
+    """Return whether the best that metrics came to is in no fold better than without."""
+    best = [np.fmax.reduce([each.scores.max() for each in part]) for part in parts]
+    return all(now <= before for now, before in zip(best, without, strict=False))
 
 
 def _same_metric(width: Width, other: Width) -> bool:
