@@ -1,7 +1,8 @@
 """A search some of whose widths are in metrics, which each fold learns from its own rows.
 
 A metric is learned from the machine that is best without one (``fold_metrics``), of each kind; a
-full one from the best whose kernel can have it. While another round is better, there is one more.
+full one from the best whose kernel can have it. One that is no better in either of two folds is
+left there. While another round is better, there is one more.
 """
 
 from __future__ import annotations
@@ -242,9 +243,10 @@ class MetricSearch(GridSearch):
                 parts += ordered_map(scored, folds, workers, deadline.interrupt)
             if _no_better(parts, without):
                 break
-        missing = np.full((len(grid.Cs), n - len(parts)), np.nan)
-        cut = deadline.stop if deadline.passed else None
-        parts.append([GridScores(missing, cut) for _ in widths])
+        if len(parts) < n:
+            missing = np.full((len(grid.Cs), n - len(parts)), np.nan)
+            cut = deadline.stop if deadline.passed else None
+            parts.append([GridScores(missing, cut) for _ in widths])
         self.bar.advance(float(len(group)))
         joined = [_joined([part[w] for part in parts]) for w in range(len(group))]
         return [self._among_all(each, some_Cs) for each in joined]
