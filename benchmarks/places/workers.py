@@ -16,9 +16,14 @@ def local_cluster(workers: int, threads: int = 1) -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
-    # A busy machine takes its time to start an interpreter.
+    settings = {
+        # A busy machine takes its time to start an interpreter.
+        "distributed.comm.timeouts.connect": "60s",
+        # As docs/scale.md says: a shard that changes its worker takes its kernel values along.
+        "distributed.scheduler.work-stealing": False,
+    }
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
+        dask.config.set(settings),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=threads,
