@@ -24,6 +24,7 @@ BENCHMARKS = {
     "papers": "cells of the papers' tables that are met, short or not run, and why",
     "readme": "writes the figures of README.md from the results; --check only compares",
     "stream": "the ball of ten million rows that come in blocks: seconds, memory, radius",
+    "travel": "models as ONNX graphs and as C source: sizes, differences, times",
     "span": "the span fit: over its floor, growth with the rows, cross-validation, features",
 }
 

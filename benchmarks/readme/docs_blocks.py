@@ -9,6 +9,7 @@ from benchmarks.harness.report import markdown_table, number
 from benchmarks.maximin.methods import best_neighbours
 from benchmarks.readme.blocks import titled
 from benchmarks.readme.figures import Figures
+from benchmarks.travel.tables import tables as travel_tables
 
 # How sets are written.
 WRITTEN = {
@@ -297,6 +298,16 @@ def _errors(figures: Figures, label: str, share: float) -> list[str]:
     return [number(record["error"], 1) for record in found]
 
 
+def travel_onnx(figures: Figures) -> str:
+    (table,) = travel_tables(figures.records("travel", "onnx"))
+    return markdown_table(table.header, table.rows)
+
+
+def travel_c(figures: Figures) -> str:
+    (table,) = travel_tables(figures.records("travel", "c"))
+    return markdown_table(table.header, table.rows)
+
+
 DOCS_BLOCKS: dict[str, Callable[[Figures], str]] = {
     "cell-sizes": cell_sizes,
     "cell-edges": cell_edges,
@@ -309,4 +320,6 @@ DOCS_BLOCKS: dict[str, Callable[[Figures], str]] = {
     "maximin-distances": maximin_distances,
     "maximin-noise": maximin_noise,
     "sparse-starts": sparse_starts,
+    "travel-onnx": travel_onnx,
+    "travel-c": travel_c,
 }

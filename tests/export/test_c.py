@@ -1,14 +1,12 @@
 """C source compiles without a warning, says what the models say, and is small."""
 
-import ctypes
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from benchmarks.travel.compiled import GCC, Compiled
 from tests.export.test_onnx import unlike
 from tests.reference.data import digits, wine
 from widemargin import (
@@ -29,56 +27,7 @@ from widemargin import (
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-GCC = shutil.which("gcc")
 needs_gcc = pytest.mark.skipif(GCC is None, reason="no gcc")
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
-
-
-class Compiled:
-    """Source made into a library, whose functions are called row by row."""
-
-    def __init__(self, source, folder):
-        (folder / "model.c").write_text(source)
-        self.object, library = folder / "model.o", folder / "model.so"
-        build = [GCC, *STRICT, "-Os", "-fPIC"]
-        subprocess.run([*build, "-c", "model.c", "-o", "model.o"], cwd=folder, check=True)
-        subprocess.run([GCC, "-shared", "model.o", "-o", library, "-lm"], cwd=folder, check=True)
-        self.library = ctypes.CDLL(str(library))
-        self.source = source
-        defined = dict(re.findall(r"#define MODEL_(\w+) (\S+)", source))
-        self.width = int(defined["VALUES"])
-        self.unit, self.one = (float(defined.get(each, 1.0)) for each in ("UNIT", "ONE"))
-        self.fixed = "UNIT" in defined
-
-    def values(self, X):
-        kinds = (np.int16, np.int32) if self.fixed else (np.float32, np.float32)
-        X = np.ascontiguousarray(np.rint(X * self.unit) if self.fixed else X, dtype=kinds[0])
-        out = np.empty((len(X), self.width), dtype=kinds[1])
-        for x, row in zip(X, out, strict=True):
-            self.library.model_decision(
-                x.ctypes.data_as(ctypes.c_void_p), row.ctypes.data_as(ctypes.c_void_p)
-            )
-        return out / self.one
-
-    def places(self, X):
-        kind = np.int16 if self.fixed else np.float32
-        X = np.ascontiguousarray(np.rint(X * self.unit) if self.fixed else X, dtype=kind)
-        return np.array([self.library.model_predict(x.ctypes.data_as(ctypes.c_void_p)) for x in X])
-
-    def sizes(self):
-        """Return bytes of code, of constants, and of what changes."""
-        told = subprocess.run(
-            ["size", "-A", self.object], capture_output=True, text=True, check=True
-        ).stdout
-        found = {"code": 0, "constants": 0, "memory": 0}
-        for section, size in re.findall(r"^(\.\S+)\s+(\d+)", told, flags=re.MULTILINE):
-            if section.startswith(".text"):
-                found["code"] += int(size)
-            elif section.startswith((".rodata", ".data.rel.ro")):
-                found["constants"] += int(size)
-            elif section.startswith((".data", ".bss")):
-                found["memory"] += int(size)
-        return found
 
 
 def of(expected):
