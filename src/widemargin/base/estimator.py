@@ -295,12 +295,7 @@ class KernelEstimator(BaseEstimator):
         """Return the weights of rows, and raise if a kernel matrix is not one."""
         if self._precomputed():
             _check_kernel_matrix(X)
-        if is_device_array(sample_weight):
-            sample_weight = to_numpy(sample_weight)
-        weight: Vector = _check_sample_weight(
-            sample_weight, stand_in(X), dtype=np.float64, ensure_non_negative=True
-        )
-        return weight
+        return checked_weights(X, sample_weight)
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Labelled:
         """Check rows, labels and weights."""
@@ -432,6 +427,19 @@ def _check_kernel_matrix(X: Any) -> None:
 def as_stored(vectors: NDArray[Any], rows: Rows) -> Any:
     """Return vectors as the rows are stored: CSR if they are."""
     return sparse.csr_array(vectors) if rows.sparse else vectors
+
+
+def checked_weights(X: Any, sample_weight: Any) -> Vector:
+    """Return the weights of rows, or say what is wrong with them."""
+    if is_device_array(sample_weight):
+        sample_weight = to_numpy(sample_weight)
+    weight: Vector = _check_sample_weight(
+        sample_weight, stand_in(X), dtype=np.float64, ensure_non_negative=True
+    )
+    if not weight.any():
+        # Not all versions of scikit-learn look at this.
+        raise ValueError("sample_weight must hold at least one non-zero number; all are zero.")
+    return weight
 
 
 def dense(vectors: Any) -> NDArray[Any]:

@@ -21,11 +21,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from widemargin.arrays import Matrix
 from widemargin.base import doc_links
 from widemargin.base import parameters as check
+from widemargin.base.estimator import checked_weights
 from widemargin.base.parameters import check_parameters, keyword, parameters, positional
 from widemargin.expansion import Expansion
 from widemargin.kernels import make_kernel
@@ -192,9 +193,7 @@ class ReducedSetClassifier(ClassifierMixin, BaseEstimator):
             X, y = validate_data(self, X, y, **_CHECKS)
             distinct_labels(y)
             check_classification_targets(y)
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            weight = checked_weights(X, sample_weight)
             code = trained.codes(y, weight, given.classes_ if fitted else None)
             distinct = distinct_rows(self._rows(X), code, weight)
         with single_threaded_blas():
